@@ -91,7 +91,7 @@ class FileOutcomes:
 def file_outcomes(snapshot: Snapshot, taken: Sequence[RemovedRows]) -> FileOutcomes:
     """Decide each file's fate by its rows and the table's properties.
 
-    Spec: PROTOCOL, "Deletion Vectors", "Writer Requirements".
+    Spec: PROTOCOL, "Writer Requirement for Deletion Vectors".
     """
     gone, marked, rewritten = [], [], []
     vectors = has_vectors(snapshot)

@@ -1,4 +1,4 @@
-"""One change of rows as one commit: rows leave files, new rows come, or nothing happens."""
+"""Commit one change of rows: rows removed from files, and rows added."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ from variantlake.sql.changes import Clause
 from variantlake.writing.commit_files import NOT_COMMITTED, with_numbers
 
 Tables = Callable[[], Iterable[pa.Table]]
-"""Rows as `rows_at` gives them, from the start each time; `tuple` gives none."""
+"""Returns rows as `rows_at` does, from the start at each call; `tuple` returns none."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewRows:
-    """Rows that a change brings: `updated` ones in the place of old ones, `inserted` ones.
+    """The rows that a change adds: `updated` ones that replace old ones, and `inserted` ones.
 
-    `adds` are files of them that others wrote, of `updated_count` and `inserted_count` rows;
-    `change_files` those that go with them.
+    If Spark tasks have written them already, `adds` are the data files and `change_files` their
+    change files. The counts include the rows of these files.
     """
 
     updated: Tables = tuple
@@ -65,14 +65,14 @@ class NewRows:
 
 @dataclass(frozen=True, slots=True)
 class RowChange:
-    """What one change does. `deleted` and `updated` rows leave their files; none is in both.
+    """One change of rows. `removed` holds the deleted rows and the old forms of updated ones.
 
     `operation`, `parameters` and `metrics` are for the history. `finds` tells whether the change
-    would have found a row of a file that another writer added. `started` and `searched` are when it
-    began, and when its rows were found (`time.perf_counter`). `preimages` are the rows that come
-    back changed, `watched` rows that stay and that it depends on. `is_exclusive` says that it
-    depends on rows of the table besides, so that no other change may come first. `altered` is the
-    change of the table that comes with it: `snapshot` has it already.
+    would have found a row in a file that another writer added. `started` and `searched` are the
+    times (`time.perf_counter`) when it began and when it had found its rows. `preimages` are the
+    removed rows that an update brings back, `watched` rows that stay but that it depends on.
+    `is_exclusive`: it also depends on other rows of the table, so no other change may be committed
+    first. `altered` is the new protocol and metadata, which `snapshot` already has.
     """
 
     snapshot: Snapshot
@@ -90,15 +90,16 @@ class RowChange:
     metrics: Mapping[str, str] = field(default_factory=dict)
 
     def planned(self, files: NewFiles) -> ChangeResult:
-        """What it would do, for a dry run. Raises as `commit` does before it writes."""
+        """Return what it would do, for a dry run. Raises as `commit` does before it writes."""
         decided = file_outcomes(self.snapshot, self.removed)
         files.check(self._new_rows())
         return replace(self._result(decided, (), 0), version=None, dry_run=True)
 
     def commit(self, files: NewFiles) -> ChangeResult:
-        """Write and commit it. Nothing is done if there is no row, and no change of the table.
+        """Write and commit it, unless it changes no row and not the table.
 
-        When anything fails before the commit, no file is left. Raises CommitConflict, FilesMoved.
+        If anything fails before the commit, all new files are removed. Raises CommitConflict,
+        FilesMoved.
         """
         has_rows = self.removed or self.new.inserted_count or self.new.adds
         if not has_rows and self.altered is None:
@@ -117,7 +118,7 @@ class RowChange:
         )
 
     def _written(self, files: NewFiles, decided: FileOutcomes) -> tuple[Changes, ChangeResult]:
-        """All files of the change, and the actions that name them."""
+        """Write all files of the change; returns the commit that names them, and the result."""
         adds_rows = bool(self.new.updated_count or self.new.inserted_count)
         fed = needs_changes(self.snapshot, decided, adds_rows=adds_rows)
         change_files = self.new.change_files
@@ -144,7 +145,7 @@ class RowChange:
             protocol=self.altered and self.altered[0],
             metadata=self._metadata(rows),
             reads=whole_table,
-            # Rows that stay have gone through the table's expressions before.
+            # The table's expressions were evaluated for rows that stay when they were written.
             evaluated=files.target.evaluated or not adds_rows,
             numbered=files.target.numbered,
             rebased=None
@@ -168,7 +169,7 @@ class RowChange:
         return changes, done
 
     def _metadata(self, rows: Sequence[AddFile]) -> Metadata | None:
-        """The new metadata, None if they stay; `rows` are the files of updated and new rows."""
+        """Return the new metadata, None if unchanged; `rows` are files of updated and new rows."""
         metadata = self.snapshot.metadata if self.altered is None else self.altered[1]
         if self.new.inserted_count and identity_columns(self.snapshot.schema):
             metadata = with_numbers(metadata, rows)
@@ -176,7 +177,7 @@ class RowChange:
         return metadata if is_new else None
 
     def _changed(self) -> Iterator[Changed]:
-        """The rows of the change feed: of updated ones both images."""
+        """Yield the rows for the change feed, with both images of updated ones."""
         updated = {each.add.path: each for each in self.preimages}
         for each in self.removed:
             both = updated.get(each.add.path)
@@ -193,7 +194,7 @@ class RowChange:
     def _new_rows(self) -> Iterator[pa.Table]:
         yield from self.new.updated()
         inserted = self.new.inserted()
-        if self.new.updated_count:  # all rows of a file have its columns
+        if self.new.updated_count:  # updated rows in the same file have a column of row ids
             inserted = RowIds.of(self.snapshot).inserted(inserted)
         yield from inserted
 
@@ -216,7 +217,7 @@ class RowChange:
     def _metrics(
         self, decided: FileOutcomes, done: ChangeResult, change_files: int
     ) -> dict[str, str]:
-        """As Delta Spark names and counts them; times in milliseconds."""
+        """Return the metrics as Delta Spark names and counts them; times are in milliseconds."""
         out = (*decided.gone, *decided.rewritten)
         had = sum(each.add.deletion_vector is not None for each in out)
         again = sum(each.add.deletion_vector is not None for each in decided.marked)
@@ -248,7 +249,7 @@ class RowChange:
 
 
 def _of_overwrite(found: Mapping[str, int], done: ChangeResult) -> dict[str, int]:
-    """The metrics of rows that take the place of those of a condition."""
+    """Return the metrics of an overwrite of the rows that a condition finds."""
     kept = ("numRemovedFiles", "numRemovedBytes", "numCopiedRows", "numAddedChangeFiles")
     return {
         "numFiles": found["numAddedFiles"],
@@ -260,9 +261,10 @@ def _of_overwrite(found: Mapping[str, int], done: ChangeResult) -> dict[str, int
 
 
 def _of_merge(found: Mapping[str, int], done: ChangeResult, *, by_source: bool) -> dict[str, int]:
-    """The metrics of a MERGE, which has names of its own.
+    """Return the metrics under the names that a MERGE has for them.
 
-    With WHEN NOT MATCHED BY SOURCE it is not known here which clause changed a row.
+    With WHEN NOT MATCHED BY SOURCE it leaves out the counts by kind of clause, which are unknown
+    here.
     """
     named = {_MERGE_METRICS.get(name, name): number for name, number in found.items()}
     named |= {
@@ -295,7 +297,7 @@ _MERGE_METRICS = {
 
 
 def check_not_append_only(snapshot: Snapshot) -> None:
-    """Raise UnsupportedFeature for a table that rows may only be added to, before the work."""
+    """Raise UnsupportedFeature if the table is append-only."""
     if is_on(snapshot, "delta.appendOnly"):
         raise UnsupportedFeature(
             "the table is append-only (delta.appendOnly)",
@@ -305,12 +307,12 @@ def check_not_append_only(snapshot: Snapshot) -> None:
 
 
 def predicate_parameter(text: str | None) -> str:
-    """A condition as the history has it: a JSON list."""
+    """Return a condition as the history stores it: a JSON list."""
     return orjson.dumps(["true" if text is None else text]).decode()
 
 
 def clause_predicates(clauses: Iterable[Clause], when: str) -> str:
-    """The clauses of a kind of a MERGE as the history has them: a JSON list."""
+    """Return a MERGE's clauses of the kind `when` as the history stores them: a JSON list."""
     found = [
         {"actionType": clause.then}
         | ({} if clause.condition is None else {"predicate": clause.condition})
@@ -321,5 +323,5 @@ def clause_predicates(clauses: Iterable[Clause], when: str) -> str:
 
 
 def by_path(taken: Sequence[RemovedRows]) -> dict[str, RemovedRows]:
-    """The rows by the paths of their files in the log."""
+    """Key the rows by their file's path in the log."""
     return {each.add.path: each for each in taken}

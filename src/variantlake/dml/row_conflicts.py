@@ -1,8 +1,8 @@
-"""Two changes at the same time, held against each other row by row.
+"""Conflicts between concurrent changes of rows, checked row by row.
 
-A commit that came first may have taken other rows of a file than we do: then the file gets one
-vector of both. It may have added rows: they matter only if ours would have found one of them. What
-remains is for the rules of files (`delta.transaction.conflicts`).
+If the winning commit deleted other rows of a file than we do, the file gets one vector with both.
+Rows that it added are a conflict only if our change would have found one of them. The file-level
+rules (`delta.transaction.conflicts`) check the rest.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from variantlake.dml.removed_rows import RemovedRows, vector_rows, with_vector
 from variantlake.errors import CommitConflict
 
 DELETED_ROWS = "numDeletedRows"
-"""What the history of a DELETE calls the rows that it took."""
+"""The metric in the history that counts the rows a DELETE removed."""
 
 
 class FilesMoved(CommitConflict):
-    """The rows are in other files now: the change has to be decided again."""
+    """The rows have moved to other files: find them again on a newer version and retry."""
 
 
 @dataclass(slots=True)
 class RowLevel:
-    """What a change of rows needs to go on after another one: `Changes.rebased`.
+    """Rebases a change of rows on a commit that won: `Changes.rebased`.
 
-    `marked` and `gone` are the files with a new vector, and those that go, by their path in the
-    log. `overlaps` says that a row that both take away is not a contradiction. `finds` tells
-    whether the change would have found a row of a file. `watched` are rows that stay, and that it
-    depends on. `written` are the vector files, kept up to date, and `lost` counts the rows that
-    another change took first.
+    `marked` are the files that get a new vector, `gone` those that are removed and `rewritten`
+    those that are rewritten, by their path in the log. `overlaps`: a row that both changes delete
+    is no conflict. `finds` tells whether the change would have found a row of a file. `watched` are
+    rows that stay but that it depends on. Each rebase appends new vector files to `written`, and
+    adds to `lost` the rows that the other change deleted first.
     """
 
     snapshot: Snapshot
@@ -77,7 +77,7 @@ class RowLevel:
         for action in winner:
             match action:
                 case RemoveFile():
-                    # Each row was decided by itself: one that is gone changes nothing for others.
+                    # No decision on one row depends on another row that is gone.
                     continue
                 case AddFile() if action.path in touched:
                     continue
@@ -87,7 +87,7 @@ class RowLevel:
         return changes, rest
 
     def _is_numbering(self, metadata: Metadata) -> bool:
-        """Whether a change of the table is no more than that numbers were given out."""
+        """Whether new metadata differs from ours only in the marks of identity columns."""
         ours = self.snapshot.metadata
         if replace(metadata, schema_string=ours.schema_string) != ours:
             return False
@@ -97,7 +97,7 @@ class RowLevel:
     def _check_watched(
         self, removed: Mapping[str, RemoveFile], again: Mapping[str, AddFile], version: int
     ) -> None:
-        """Raise if rows that the change depends on are gone, or were moved."""
+        """Raise if rows that the change depends on were deleted or moved."""
         for path in self.watched.keys() & removed.keys():
             rows, add = self.watched[path], again.get(path)
             if add is None:
@@ -106,11 +106,11 @@ class RowLevel:
                 raise _same_row(path, version)
 
     def _after(self, changes: Changes, path: str, add: AddFile, version: int) -> Changes:
-        """The change if the other one took rows of one of its files as well."""
+        """Rebase the change on a commit that gave one of its files a new vector."""
         taken = self.marked.get(path) or self.gone[path]
         theirs = vector_rows(self.snapshot, add, taken.num_rows)
         if not np.isin(taken.before, theirs).all():
-            raise self._moved(path, version)  # rows came back
+            raise self._moved(path, version)  # the winner restored deleted rows
         lost = int(np.isin(taken.places(), theirs).sum())
         if lost and not self.overlaps:
             raise _same_row(path, version)
@@ -123,7 +123,7 @@ class RowLevel:
             self.gone[path] = merged
             return changes
         if not merged.count:
-            # They took all of our rows. An inline vector of the same rows would be the same file.
+            # The winner deleted all of our rows. The same inline vector again is the same file.
             del self.marked[path]
             kept = tuple(each for each in changes.adds if each.path != path)
             return replace(changes, adds=kept, removes=removes)
@@ -134,7 +134,7 @@ class RowLevel:
         return replace(changes, adds=(*adds, with_vector(add, vector, taken.num_rows)))
 
     def _without_lost(self, changes: Changes, lost: int) -> Changes:
-        """The change, whose history counts the rows that it still takes."""
+        """Subtract the lost rows from the count in the change's metrics."""
         self.lost += lost
         said = changes.metrics.get(DELETED_ROWS)
         if said is None or not lost:
@@ -143,7 +143,7 @@ class RowLevel:
         return replace(changes, metrics=metrics)
 
     def _adds_rows(self, add: AddFile) -> bool:
-        """Whether a file has rows that the change would have found, and could not."""
+        """Whether a file has rows that are new to the change and that it would have found."""
         known = self.snapshot.files.filter(
             pc.equal(self.snapshot.files["path"], pa.scalar(add.path, pa.string()))
         )

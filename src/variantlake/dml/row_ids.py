@@ -1,4 +1,4 @@
-"""Row ids of rows that come back changed, or move to another file, in a table that tracks them.
+"""Row ids of rows that are updated or move to another file, in a table with row tracking.
 
 Spec: PROTOCOL, "Row Tracking".
 """
@@ -23,9 +23,9 @@ from variantlake.planning.files import ScanFile
 
 @dataclass(frozen=True, slots=True)
 class RowIds:
-    """The ids of a version's rows; `columns` is None for a table that does not track them.
+    """The row ids of a version; `columns` is None for a table without row tracking.
 
-    `snapshot` has the columns of the ids besides its own, so that files are read with them.
+    The schema of `snapshot` includes the materialized id columns, so that they are read from files.
     """
 
     snapshot: Snapshot
@@ -33,7 +33,7 @@ class RowIds:
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> RowIds:
-        """Raises MalformedLog for a table that tracks its rows and names no columns."""
+        """Raises MalformedLog for a table with row tracking whose properties name no columns."""
         columns = RowIdColumns.of(snapshot.properties)
         if columns is not None:
             fields = (*snapshot.schema.fields, *columns.fields())
@@ -43,7 +43,7 @@ class RowIds:
     def updated(
         self, tables: Iterable[pa.Table], add: AddFile, file: ScanFile, places: Int64s
     ) -> Iterator[pa.Table]:
-        """New forms of the rows at these places of a file, with the ids of the old ones.
+        """Add the row ids at these places of a file to `tables`, the new forms of its rows.
 
         Their row commit version is that of the commit. Raises MalformedLog, MalformedFile.
         """
@@ -52,14 +52,14 @@ class RowIds:
     def moved(
         self, tables: Iterable[pa.Table], add: AddFile, file: ScanFile, places: Int64s
     ) -> Iterator[pa.Table]:
-        """The rows at these places of a file, with their ids and row commit versions.
+        """Add the row ids and row commit versions at these places of a file to its rows.
 
         Raises as `updated`.
         """
         return self._joined(tables, add, file, places, 2)
 
     def inserted(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        """New rows beside updated ones: they have no id of before."""
+        """Add a column of NULL ids to new rows that share files with updated ones."""
         for table in tables:
             if self.columns is None or self.columns.row_id in table.column_names:
                 yield table
@@ -67,7 +67,7 @@ class RowIds:
                 yield table.append_column(self.columns.row_id, pa.nulls(table.num_rows, pa.int64()))
 
     def without(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        """Rows without their ids, as the change feed has them."""
+        """Drop the id columns, which the change feed does not have."""
         names = () if self.columns is None else self.columns.names
         for table in tables:
             yield table.drop_columns([name for name in names if name in table.column_names])
@@ -96,7 +96,7 @@ class RowIds:
     def _ids(
         self, columns: RowIdColumns, add: AddFile, file: ScanFile, places: Int64s
     ) -> list[Any]:
-        """The row ids and the row commit versions at these places."""
+        """Return the row ids and the row commit versions at these places."""
         wanted = pa.schema([pa.field(name, pa.int64()) for name in columns.names])
         parts = pa.concat_tables(
             [wanted.empty_table(), *columns_at(self.snapshot, file, wanted, places)]

@@ -1,8 +1,8 @@
-"""Loads of which no two rows, and none of the table's besides, have one key (`unique_by`).
+"""Loads that keep a key unique, in the load and in the table (`unique_by`).
 
-The rows of a load are in files already that no commit names. Their keys alone are read, and held
-against each other and against the table, as those of an upsert are. What gives way is marked by
-deletion vectors, or its file is written anew without it.
+The load's rows are already in files that no commit names yet. This module reads only their keys and
+compares them with each other and with the table's, as an upsert does. Rows that give way are marked
+by deletion vectors, or their file is rewritten without them.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ _MATCHED = merge_clauses(["WHEN MATCHED THEN DELETE"])
 
 
 def key_items(schema: StructType, unique_by: Sequence[str]) -> tuple[Item, ...]:
-    """The columns and paths of a key, typed.
+    """Return the typed columns and paths of a key.
 
-    Raises InvalidQuery, UnsupportedFeature for what is not a column or path, or has no type that
-    could be compared.
+    Raises InvalidQuery, UnsupportedFeature for a part that is not a column or path, or whose type
+    cannot be compared.
     """
     items = QueryText(schema).items(unique_by)
     check_key_types([item.ref for item in items])
@@ -77,9 +77,9 @@ def key_items(schema: StructType, unique_by: Sequence[str]) -> tuple[Item, ...]:
 
 @dataclass(slots=True)
 class UniqueRows:
-    """Decides which rows of a load, and of the table, give way; a `Decide` of `commit_files`.
+    """Decides which rows of a load and of the table give way; a `Decide` of `commit_files`.
 
-    `replaced` rows of the table and `left_out` ones of the load gave way in the last decision.
+    `replaced` counts the table's rows that gave way in the last decision, `left_out` the load's.
     """
 
     plan: FilePlan
@@ -88,7 +88,7 @@ class UniqueRows:
     left_out: int = 0
 
     def __call__(self, target: TableWrite, adds: Sequence[AddFile]) -> DecidedRows:
-        """Decide it for a version of the table. Raises as `Table.upsert`."""
+        """Decide for a version of the table. Raises as `Table.upsert`."""
         load = _LoadedKeys.of(target, adds, self.options)
         replaces = self.options.on_duplicate is OnDuplicate.REPLACE
         kept = load.one_for_each_key(last=replaces, partitioned=bool(target.partition_columns))
@@ -104,10 +104,11 @@ class UniqueRows:
 
 @dataclass(frozen=True, slots=True)
 class _LoadedKeys:
-    """The rows of a load beside a table: `new` has its files, `table` the table's.
+    """The keys of a load's rows. `new` holds the load's files, `table` those of the table.
 
-    `source` are the keys of its rows, `numbers` and `places` say where each row is. `replaced` are
-    the files that an overwrite takes out, which `table` does not have.
+    `source` holds the keys, one row for each row of the load; `numbers` are the indexes of their
+    files in `new`, and `places` the places in them. `replaced` tells which files an overwrite
+    removes; `table` is without these.
     """
 
     new: Snapshot
@@ -120,13 +121,13 @@ class _LoadedKeys:
 
     @classmethod
     def of(cls, target: TableWrite, adds: Sequence[AddFile], options: LoadOptions) -> _LoadedKeys:
-        """The keys of a load's rows, read from its files."""
+        """Read the keys of a load's rows from its files."""
         table = _table_after_it(target)
         replaced = None if target.replacing is None else target.replacing(adds)
         if replaced is not None:
             stays = [add for add in table.add_files() if not replaced(add.partition_values)]
             table = replace(table, files=files_of(stays), index=PathIndex())
-        # Ids of new rows come with the commit: what is copied before has none.
+        # The commit assigns row ids, so copies of the load's files have none.
         configuration = {**table.metadata.configuration, ROW_TRACKING: "false"}
         metadata = replace(table.metadata, configuration=configuration)
         ordered = sorted(adds, key=lambda add: decode_path(add.path))
@@ -162,13 +163,14 @@ class _LoadedKeys:
 
     @property
     def adds(self) -> list[AddFile]:
-        """The files of the load."""
+        """The files of the load, in the order of their paths."""
         return list(self.new.add_files())
 
     def one_for_each_key(self, *, last: bool, partitioned: bool) -> Bools:
-        """The last row of each key, or the first; all rows whose key has a NULL.
+        """Choose the last or the first row of each key, and all rows whose key has a NULL.
 
-        Raises InvalidValue if several partitions have such rows: their order is not known.
+        Raises InvalidValue if a task wrote rows of one key to several partitions, because their
+        order is unknown.
         """
         codes = self._matcher(self.source).join.codes
         kept = codes < 0
@@ -203,7 +205,7 @@ class _LoadedKeys:
         return Matcher.of(self.table, source, clauses, self.keys, ())
 
     def matches(self, kept: Bools) -> tuple[Bools, list[RemovedRows]]:
-        """The rows whose key the table has, and the rows of the table that have one of theirs."""
+        """Return which `kept` rows have a key of the table, and the table's rows with that key."""
         rows = np.flatnonzero(kept)
         matched = np.zeros(len(kept), np.bool_)
         if not self.table.files.num_rows or not len(rows):
@@ -225,7 +227,7 @@ class _LoadedKeys:
         return finds_any(self.table, self._matcher(own).bound, add)
 
     def left_out(self, kept: Bools) -> list[RemovedRows]:
-        """The rows of the load that give way, file by file."""
+        """Return the load's rows that give way, file by file."""
         found = []
         every = np.arange(self.new.files.num_rows, dtype=np.int64)
         adds = self.adds
@@ -237,7 +239,7 @@ class _LoadedKeys:
         return found
 
     def chosen(self, chosen: Bools) -> Iterator[pa.Table]:
-        """Some rows of the load, whole."""
+        """Read the chosen rows of the load with all columns."""
         every = np.arange(self.new.files.num_rows, dtype=np.int64)
         adds = self.adds
         for number, file in zip(every.tolist(), LogFiles(self.new).files(every), strict=True):
@@ -250,7 +252,7 @@ class _LoadedKeys:
 
 @dataclass(frozen=True, slots=True)
 class _Decision:
-    """What a commit of the load says: `same_keys` are the rows of the table with a key of it."""
+    """The decision on a load. `same_keys` are the table's rows that share a key with the load."""
 
     target: TableWrite
     plan: FilePlan
@@ -262,7 +264,7 @@ class _Decision:
     written: list[str] = field(default_factory=list)
 
     def made(self) -> DecidedRows:
-        """Write what the decision needs; nothing of it stays if that fails."""
+        """Write the files that the decision needs; deletes them again if that fails."""
         try:
             return self._made()
         except BaseException:
@@ -283,7 +285,7 @@ class _Decision:
             )
         left_out = self.load.left_out(self.kept)
         new = file_outcomes(self.load.new, left_out)
-        if fed:  # readers of the feed take a file that comes as a whole
+        if fed:  # readers of the feed take an added file as a whole
             new = FileOutcomes(new.gone, (), (*new.marked, *new.rewritten))
         marked_old, marked_new = self._marked(old), self._marked(new)
         again = (*self._copied(self.load.table, old), *self._copied(self.load.new, new))
@@ -314,7 +316,7 @@ class _Decision:
         )
         if self.load.replaced is None:
             return decided
-        # What others add to the partitions that go is no matter of keys.
+        # Keys do not matter for rows that others add to the partitions that are replaced.
         return replace(decided, rebased=None, replaced=self.load.replaced)
 
     def _marked(self, decided: FileOutcomes) -> list[AddFile]:
@@ -344,7 +346,7 @@ class _Decision:
 
 
 def _table_after_it(target: TableWrite) -> Snapshot:
-    """The table with what the load brings along; one without files if there is none yet."""
+    """Return the table as the load alters it; a table without files if it does not exist yet."""
     if target.snapshot is None:
         if target.altered is None:
             raise TypeError("a new table is made by TableWrite.new")

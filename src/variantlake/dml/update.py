@@ -1,4 +1,4 @@
-"""UPDATE in this process: rows as for DELETE, and what the local engine computes of them."""
+"""UPDATE in this process: find rows as DELETE does, compute new ones with the local engine."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ from variantlake.sql.select import QueryText
 def update(
     snapshot: Snapshot, given: Mapping[str, Any], where: str | None, *, dry_run: bool = False
 ) -> ChangeResult:
-    """Put new values into columns of the rows for which `where` is true, of all for None.
+    """Set columns in the rows for which `where` is true, or in all rows if it is None.
 
-    Raises InvalidQuery, UnsupportedFeature for what only Spark takes or a table demands of new
-    rows, by name; InvalidValue for a value that cannot be cast or stored; CommitConflict.
+    Raises InvalidQuery; UnsupportedFeature, by name, for anything that only Spark supports or that
+    the table demands of new rows; InvalidValue for a value that cannot be cast or stored;
+    CommitConflict.
     """
     condition = None if where is None else QueryText(snapshot.schema).condition(where)
     values = NewValues.of(snapshot, given)
@@ -77,7 +78,7 @@ def _update(
 
 
 def _by_places(taken: list[RemovedRows]) -> list[RemovedRows]:
-    """The rows by their places, also of files that go as a whole."""
+    """Return the rows with explicit places, for `whole` files too."""
     return [
         RemovedRows(each.add, each.file, each.places(), each.num_rows, each.before)
         for each in taken

@@ -1,1 +1,1 @@
-"""What a change of rows writes: new and rewritten files, deletion vectors, change files."""
+"""Writing the files of a change of rows: new and rewritten files, vectors, change files."""

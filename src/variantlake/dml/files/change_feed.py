@@ -1,6 +1,6 @@
-"""Change data files: what a change of rows took away and brought, for readers of the feed.
+"""Change data files: the rows that a commit deleted, updated and inserted, for the change feed.
 
-A commit has them if its files alone do not tell: files that only come or only go do.
+A commit that only adds or only removes whole files needs none: readers derive the changes.
 Spec: PROTOCOL, "Change Data Files", "Add CDC File".
 """
 
@@ -24,19 +24,19 @@ DELETE, INSERT = "delete", "insert"
 BEFORE, AFTER = "update_preimage", "update_postimage"
 
 Changed = tuple[str, Iterable[pa.Table]]
-"""A change type, and rows as `rows_at` gives them."""
+"""A change type, and rows as `rows_at` returns them."""
 
 
 def needs_changes(snapshot: Snapshot, decided: FileOutcomes, *, adds_rows: bool) -> bool:
-    """Whether a commit of these has to say which rows it changed."""
+    """Whether a commit of these needs change data files."""
     stays = bool(decided.marked or decided.rewritten)
     return is_on(snapshot, CHANGE_FEED) and (stays or (adds_rows and bool(decided.gone)))
 
 
 def change_plan(plan: FilePlan, folder: str) -> FilePlan:
-    """How change files are written; `folder` is the table's FOLDER.
+    """Return the plan that writes change files; `folder` is the location of the table's FOLDER.
 
-    Raises InvalidSchema for a table that has a column with a name of the feed's.
+    Raises InvalidSchema if a column of the table has a name that the feed reserves.
     """
     check_change_feed(plan.schema, {CHANGE_FEED: "true"})
     kind = StructField(CHANGE_TYPE, PrimitiveType("string"))
@@ -45,12 +45,12 @@ def change_plan(plan: FilePlan, folder: str) -> FilePlan:
 
 
 def change_action(add: AddFile) -> AddCdcFile:
-    """The action for a change file, from the one that a data file would have."""
+    """Turn the `add` action of a new change file into the one that a commit needs."""
     return AddCdcFile(f"{FOLDER}/{add.path}", add.size, add.partition_values)
 
 
 def write_changes(files: NewFiles, changed: Iterable[Changed]) -> tuple[AddCdcFile, ...]:
-    """Write change files for rows; none for no rows."""
+    """Write change files for rows; no file if there are none."""
     plan = change_plan(files.plan, files.target.store.join(FOLDER))
     return tuple(map(change_action, files.write(_with_types(changed), plan)))
 

@@ -1,4 +1,4 @@
-"""Files written anew without some of their rows: column by column, no Variant is rebuilt for it."""
+"""Rewrite files without some of their rows, column by column, without rebuilding Variants."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from variantlake.planning.log_files import LogFiles
 def copy_files(
     snapshot: Snapshot, load_id: str, taken: Sequence[RemovedRows]
 ) -> tuple[AddFile, ...]:
-    """Write the rows that stay in these files, a new file for each; row ids stay theirs.
+    """Write the rows that stay in these files, each file to a new one. Rows keep their row ids.
 
-    The new files belong to the load of this id.
+    The names of the new files contain the load id.
 
     Raises MalformedFile and MissingSource by name, StoreFailed.
     """
@@ -49,7 +49,7 @@ def copy_files(
 
 
 def _staying(group: FileGroup, taken: RemovedRows) -> FileGroup:
-    """The group of one file with all rows deleted that do not stay; their order stays."""
+    """Mark the rows to drop as deleted in a group of one file, and keep its tag of clustering."""
     vector = inline_vector(taken.deleted)
     (file,) = group.files
     order = (taken.add.tags or {}).get(ORDERED_TAG)

@@ -1,4 +1,4 @@
-"""Deletion vectors as they are written: small ones inline, the others together in one file.
+"""Write deletion vectors: small ones inline in the log, the others together in one file.
 
 Spec: PROTOCOL, "Deletion Vectors", "Deletion Vector File Storage Format", "Deletion Vector Format".
 Twin: `delta.log.deletion_vectors`, which reads them.
@@ -18,14 +18,14 @@ from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.storage.store import Store
 
 MAX_INLINE_BYTES = 128
-"""Bytes of a vector that still stands in the log: every snapshot of the table carries it."""
+"""The largest vector to store inline in the log: every snapshot of the table loads it."""
 
 _MAGIC = (1681511377).to_bytes(4, "little")
 _FILE_VERSION = bytes([1])
 
 
 def serialised(rows: Int64s) -> bytes:
-    """A RoaringBitmapArray of 0-based rows, each at most once, in the portable form."""
+    """Serialise 0-based rows, each at most once, as a portable RoaringBitmapArray."""
     bitmap = BitMap64(rows.tolist())
     bitmap.run_optimize()
     data: bytes = bitmap.serialize()
@@ -33,7 +33,7 @@ def serialised(rows: Int64s) -> bytes:
 
 
 def inline_vector(rows: Int64s) -> DeletionVectorDescriptor:
-    """The vector of these rows in the log itself, however long."""
+    """Return an inline vector of these rows, whatever its size."""
     data = serialised(rows)
     return DeletionVectorDescriptor("i", z85.encode(data), len(data), len(rows))
 
@@ -41,10 +41,11 @@ def inline_vector(rows: Int64s) -> DeletionVectorDescriptor:
 def write_vectors(
     store: Store, vectors: Sequence[Int64s]
 ) -> tuple[list[DeletionVectorDescriptor], str | None]:
-    """Write the deleted rows of some files; their descriptors, in order, and the file if one is.
+    """Write the vectors of some files; returns their descriptors, in order, and the new file.
 
-    Every vector holds all deleted rows of its file. The file is durable when this returns; it is
-    at the table's root, and belongs to nobody until a commit names it.
+    Each vector holds all deleted rows of its data file. The new file, None if all vectors are
+    inline, is durable when this returns. It lies at the table's root, and is not part of the table
+    until a commit names it.
     """
     name = uuid.uuid4()
     path = f"deletion_vector_{name}.bin"

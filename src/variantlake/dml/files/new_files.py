@@ -1,6 +1,6 @@
 """The files that a change of rows writes: new and rewritten rows, change files, vectors.
 
-Until the commit none of them belongs to the table, and all of them can be taken back.
+None of them is part of the table before the commit, so all of them can be deleted again.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from variantlake.writing.table_write import TableWrite
 
 @dataclass(slots=True)
 class NewFiles:
-    """The files of one change, until it is committed.
+    """Writes the files of one change, and deletes them if its commit fails.
 
-    `others` are files by their paths below the table's root, `folders` those in which files of the
-    load are besides the root.
+    `others` are paths below the table's root whose names lack the load id. `folders` are the
+    locations besides the root that hold files of the load.
     """
 
     target: TableWrite
@@ -40,7 +40,7 @@ class NewFiles:
 
     @classmethod
     def of(cls, snapshot: Snapshot, *, evaluated: bool) -> NewFiles:
-        """Raises UnsupportedFeature, by name if we must not write."""
+        """Raises UnsupportedFeature, by name, if we must not write the table."""
         target = TableWrite.of(snapshot, evaluated=evaluated, numbered=True)
         plan = target.file_plan(new_load_id(), LoadOptions())
         ids = RowIdColumns.of(snapshot.properties)
@@ -49,7 +49,7 @@ class NewFiles:
     def write(
         self, tables: Iterable[pa.Table], plan: FilePlan | None = None
     ) -> tuple[AddFile, ...]:
-        """Rows as `rows_at` gives them as files of the table, or of `plan`; none for no rows.
+        """Write rows, as `rows_at` returns them, by the table's file plan or by `plan`.
 
         Raises InvalidValue and others for a row that the table does not take.
         """
@@ -62,14 +62,14 @@ class NewFiles:
             return write_rows(rows, plan).adds
 
     def check(self, tables: Iterable[pa.Table]) -> None:
-        """Raise as `write` does for a row that the table does not take, and write nothing."""
+        """Raise as `write` does for a row that the table does not take; writes nothing."""
         with self._rows(tables, self.plan) as rows:
             for _ in rows or ():
                 pass
 
     @contextmanager
     def _rows(self, tables: Iterable[pa.Table], plan: FilePlan) -> Iterator[TableRows | None]:
-        """The rows as files store them; None for no rows."""
+        """Yield the rows as files store them; None if there are none."""
         batches = _batches(tables)
         first = next(batches, None)
         if first is None:
@@ -88,7 +88,7 @@ class NewFiles:
 
     @contextmanager
     def taken_back_on(self, *errors: type[BaseException]) -> Iterator[None]:
-        """Remove everything that was written when one of these errors is raised."""
+        """Delete everything that was written if one of these errors is raised."""
         try:
             yield
         except errors:
@@ -96,7 +96,7 @@ class NewFiles:
             raise
 
     def take_back(self) -> None:
-        """Remove everything that was written."""
+        """Delete everything that was written."""
         self.target.clean_up(self.plan.load_id)
         for folder in self.folders:
             delete_load(open_store(folder), self.plan.load_id)

@@ -1,4 +1,4 @@
-"""The statistics of a file that gets a deletion vector, every number of them as it stands.
+"""The statistics of a file that gets a deletion vector, with all numbers kept as text.
 
 Spec: PROTOCOL, "Per-file Statistics": `tightBounds` is false if deleted rows count too, and a
 file with a deletion vector must have `numRecords`, of all rows of the data file.
@@ -15,13 +15,13 @@ from variantlake.errors import MalformedLog
 _DECODER = json.JSONDecoder(
     parse_float=orjson.Fragment, parse_int=orjson.Fragment, parse_constant=orjson.Fragment
 )
-"""Keeps the text of numbers: a decimal of 38 digits stays what it is."""
+"""Keeps the text of numbers, so that a decimal of 38 digits stays exact."""
 
 
 def wide_stats(text: str | None, num_records: int) -> str:
-    """The statistics with `numRecords` and without tight bounds.
+    """Return the statistics with `numRecords` and `tightBounds` false.
 
-    Raises MalformedLog for text that is not JSON object.
+    Raises MalformedLog for text that is not a JSON object.
     """
     try:
         stats = _DECODER.decode(text or "{}")

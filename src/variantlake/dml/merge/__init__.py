@@ -1,5 +1,5 @@
-"""MERGE in this process: which rows of a source match which of the table, and what becomes of them.
+"""MERGE in this process: match rows of a source with rows of the table, and change the table.
 
-In: a snapshot, Arrow rows, a condition and WHEN clauses. Out: one change of rows. Bounds of the
-source's keys find files, the key columns alone find rows.
+In: a snapshot, Arrow rows, a condition and WHEN clauses. Out: one change of rows. It skips files by
+bounds of the source's keys, and finds rows by reading only the columns of keys and conditions.
 """

@@ -1,4 +1,4 @@
-"""The clauses of a MERGE by methods, as Delta Spark's builder has them; they make its text."""
+"""A builder for MERGE with the methods of Delta Spark's; it writes the clauses as SQL text."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from variantlake.quoting import quote_identifier
 
 
 class MergeBuilder:
-    """A MERGE that is being written: clauses in their order, then `execute`.
+    """A MERGE under construction: add clauses in their order, then call `execute`.
 
     `table.merge_builder(rows, "t.id = s.id").when_matched_delete("s.gone")
-    .when_matched_update_all().when_not_matched_insert_all().execute()`. Values are values of
-    Python, SQL is `vl.expr("s.n + 1")`.
+    .when_matched_update_all().when_not_matched_insert_all().execute()`. Values are Python values;
+    for SQL use `vl.expr("s.n + 1")`.
     """
 
     def __init__(self, run: Callable[[tuple[str, ...], bool], ChangeResult]) -> None:
@@ -31,11 +31,11 @@ class MergeBuilder:
         set: Mapping[str, Any],  # noqa: A002 - as SQL calls it
         condition: str | Expr | None = None,
     ) -> MergeBuilder:
-        """Give columns of rows that match new values."""
+        """Set columns in rows that match."""
         return self._with("MATCHED", condition, f"UPDATE SET {_assigned(set)}")
 
     def when_matched_update_all(self, condition: str | Expr | None = None) -> MergeBuilder:
-        """Give rows that match all values of the source's row."""
+        """Set all columns in rows that match to the values of the source's row."""
         return self._with("MATCHED", condition, "UPDATE SET *")
 
     def when_matched_delete(self, condition: str | Expr | None = None) -> MergeBuilder:
@@ -45,13 +45,13 @@ class MergeBuilder:
     def when_not_matched_insert(
         self, values: Mapping[str, Any], condition: str | Expr | None = None
     ) -> MergeBuilder:
-        """Insert rows of the source that match none, with these values."""
+        """Insert these values for each row of the source that matches no row."""
         pairs = _pairs(values)
         names, new = (", ".join(part) for part in zip(*pairs, strict=True))
         return self._with("NOT MATCHED", condition, f"INSERT ({names}) VALUES ({new})")  # noqa: S608
 
     def when_not_matched_insert_all(self, condition: str | Expr | None = None) -> MergeBuilder:
-        """Insert rows of the source that match none, with all of their values."""
+        """Insert the rows of the source that match no row, with all of their columns."""
         return self._with("NOT MATCHED", condition, "INSERT *")
 
     def when_not_matched_by_source_update(
@@ -59,7 +59,7 @@ class MergeBuilder:
         set: Mapping[str, Any],  # noqa: A002 - as SQL calls it
         condition: str | Expr | None = None,
     ) -> MergeBuilder:
-        """Give columns of rows that no row of the source matches new values."""
+        """Set columns in rows that no row of the source matches."""
         return self._with("NOT MATCHED BY SOURCE", condition, f"UPDATE SET {_assigned(set)}")
 
     def when_not_matched_by_source_delete(
@@ -100,5 +100,5 @@ def _pairs(values: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _written(name: str) -> str:
-    """A column as it is; a field of a struct and a path of a Variant are SQL."""
+    """Quote a column's name; fields of structs, paths and quoted names are SQL already."""
     return name if {".", ":", "`"} & set(name) else quote_identifier(name)

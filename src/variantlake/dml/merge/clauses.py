@@ -1,4 +1,4 @@
-"""The WHEN clauses of a MERGE, resolved: which takes a row, and the new row that it makes."""
+"""The WHEN clauses of a MERGE, resolved: decide which one takes a row, and make its new row."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ MATCHED, NOT_MATCHED, BY_SOURCE = "matched", "not matched", "not matched by sour
 
 @dataclass(frozen=True, slots=True)
 class MergeClause:
-    """One clause; `values` are by the table's columns: those that it leaves out stay.
+    """One clause. `values` are by the table's columns; columns without one keep their values.
 
-    `numbered` are the identity columns that give their next numbers to the rows that it inserts.
+    `numbered` are the identity columns that assign numbers to the rows that the clause inserts.
     """
 
     when: str
@@ -51,25 +51,25 @@ class MergeClause:
 
 @dataclass(frozen=True, slots=True)
 class Clauses:
-    """The clauses in their order, with what the MERGE calls its sides."""
+    """The clauses in their order, and the MERGE's names of its two sides."""
 
     all: tuple[MergeClause, ...]
     target: str
     source: str
 
     def of(self, when: str) -> list[tuple[int, MergeClause]]:
-        """The clauses of a kind, with their places."""
+        """Return the clauses of a kind with their places in `all`."""
         return [(at, each) for at, each in enumerate(self.all) if each.when == when]
 
     def refs(self, *kinds: str) -> list[Ref]:
-        """The columns of the table that conditions of these kinds name."""
+        """Return the table's columns that conditions of clauses of these kinds name."""
         found = (ref for kind in kinds for _, each in self.of(kind) for ref in refs(each.condition))
         return [ref for ref in found if ref.column[0] == self.target]
 
     def decide(self, when: str, rows: int, values: Callable[[Ref, Int64s], Values]) -> Int64s:
-        """The place of the clause that takes each row, -1 for none.
+        """Return for each row the place of the first clause that takes it, -1 for none.
 
-        `values` gives a column in some of the rows. A row that one clause takes is asked no more.
+        `values` returns a column's values in some of the rows.
         """
         found = np.full(rows, -1, np.int64)
         left = np.arange(rows)
@@ -99,12 +99,12 @@ def resolved(
     lenient: bool,
     keys: Collection[str] = (),
 ) -> Clauses:
-    """The clauses of a MERGE into a table.
+    """Resolve the clauses of a MERGE into a table.
 
-    `lenient` lets `*` leave out columns that the source does not have, as schema evolution does.
-    `keys` are columns, in small letters, that are equal in rows that match.
+    With `lenient`, `*` leaves out columns that the source does not have, as in schema evolution.
+    `keys` are the lower-case names of columns that are equal in rows that match.
 
-    Raises InvalidQuery, UnsupportedFeature for what only Spark takes.
+    Raises InvalidQuery, and UnsupportedFeature for anything that only Spark supports.
     """
     reader = _Reader(snapshot, source, *names, lenient, keys)
     return Clauses(tuple(map(reader.clause, clauses)), *names)
@@ -192,14 +192,14 @@ class _Reader:
 
 @dataclass(frozen=True, slots=True)
 class RowMaker:
-    """The new rows of clauses, as `rows_at` gives rows."""
+    """Makes the new rows of clauses, in the form of `rows_at`."""
 
     snapshot: Snapshot
     source: SourceRows
     target: str
 
     def rows(self, clause: MergeClause, own: pa.Table | None, source: Int64s | None) -> pa.Table:
-        """Rows made of rows of the table and of the source, which stand side by side."""
+        """Make a clause's new rows from pairs of a table row (`own`) and a row of the source."""
         count = own.num_rows if own is not None else 0 if source is None else len(source)
 
         def values(ref: Ref) -> Values:
@@ -218,7 +218,7 @@ class RowMaker:
         return pa.Table.from_arrays(arrays, schema=schema)
 
     def needs_own(self, clause: MergeClause) -> bool:
-        """Whether the old rows are needed for the new ones."""
+        """Whether the clause's new rows depend on the old ones."""
         values = [clause.values.get(field.name) for field in self.snapshot.schema.fields]
         return any(
             value is None or any(ref.column[0] == self.target for ref in _refs(value))

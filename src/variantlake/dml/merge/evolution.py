@@ -1,4 +1,4 @@
-"""Schema evolution of a MERGE: the columns of the source that it adds to the table."""
+"""Schema evolution of a MERGE: adds columns of the source to the table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from variantlake.sql.changes import Clause
 class Evolution:
     """A table with the columns that a MERGE adds, and the actions that add them.
 
-    The protocol is among them if the table's does not do.
+    The protocol in `altered` is None if the table's own suffices.
     """
 
     snapshot: Snapshot
@@ -27,10 +27,10 @@ class Evolution:
 def evolution(
     snapshot: Snapshot, source: StructType, clauses: Iterable[Clause]
 ) -> Evolution | None:
-    """What a MERGE with schema evolution makes of a table; None if the table has all columns.
+    """Add the columns that a MERGE with schema evolution needs; None if the table has them all.
 
-    Columns of `source` come that a clause writes by `*` or by their names. A column that the table
-    has keeps its type.
+    These are the columns of `source` that a clause writes by `*` or by name. Columns that the table
+    already has keep their type.
 
     Raises InvalidSchema for columns that a Delta table cannot have.
     """

@@ -1,7 +1,7 @@
 """The join of a MERGE: equalities between the two sides, by codes of the source's values.
 
-What a row of the table must hold to match is also asked of files: as a list of values, or as ranges
-that hold all of them.
+The source's values also give a predicate that skips files and row groups: a list of values, or
+ranges that contain all of them.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from variantlake.shredding.arrays import bools_of
 from variantlake.shredding.fit import raws_of
 
 MAX_OPTIONS = 256
-"""Values that files are asked for one by one; more are asked as RANGES ranges."""
+"""The most values for a list of values; more become RANGES ranges."""
 
 RANGES = 64
 PAIRS = 1 << 20
-"""Pairs of rows that are made at a time."""
+"""About how many pairs of rows to make at a time, in a join without keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """`target = source`, each over columns of its own side; `null_safe` for `<=>`."""
+    """`target = source`, each an expression over its own side's columns; `null_safe` for `<=>`."""
 
     target: Expression
     source: Expression
@@ -54,7 +54,7 @@ class Key:
 
 
 def check_key_types(refs: Sequence[Ref]) -> None:
-    """Refuse a part of a key that cannot be compared.
+    """Refuse a key with a part that cannot be compared.
 
     Raises InvalidQuery for a Variant, else UnsupportedFeature.
     """
@@ -67,7 +67,7 @@ def check_key_types(refs: Sequence[Ref]) -> None:
 
 
 def split_condition(on: Predicate, target: str, source: str) -> tuple[list[Key], list[Predicate]]:
-    """The equalities of a condition, and its other conjuncts; the sides by their names."""
+    """Split a condition into its equalities between the two sides and its other conjuncts."""
     keys, rest = list[Key](), list[Predicate]()
     for part in conjuncts(on):
         if isinstance(part, Compare) and part.op in ("=", "<=>"):
@@ -82,7 +82,10 @@ def split_condition(on: Predicate, target: str, source: str) -> tuple[list[Key],
 
 
 class KeyJoin:
-    """The source's rows by the values of their keys; without keys each pair of rows is one."""
+    """Finds the source's rows by the values of their keys; without keys, all rows match.
+
+    `codes` number the distinct keys of the source's rows; -1 for a key that matches nothing.
+    """
 
     def __init__(self, keys: Sequence[Key], source: Sequence[Values], rows: int) -> None:
         self._rows = rows
@@ -105,7 +108,7 @@ class KeyJoin:
         self.codes = codes
 
     def pairs(self, target: Sequence[Values], kept: Bools) -> Iterator[tuple[Int64s, Int64s]]:
-        """Rows of the table, by their numbers, with those of the source that match them."""
+        """Yield the numbers of the table's `kept` rows with those of the source that match them."""
         if not self._entries:
             rows = np.flatnonzero(kept)
             step = max(1, PAIRS // max(self._rows, 1))
@@ -133,14 +136,14 @@ class KeyJoin:
         )
 
     def bounds(self) -> list[Predicate]:
-        """What rows of the table that match any of the source fulfil, by the table's own names."""
+        """Return predicates, by the table's names, that all rows with a match fulfil."""
         return [
             each for key, entries in self._entries if (each := _bound(key, entries)) is not None
         ]
 
 
 def _normal(array: Any) -> Any:
-    """Values that are equal if Spark's are: doubles by their order."""
+    """Make values equal exactly if Spark finds them equal: floats become numbers of their order."""
     kind = array.type.value_type if isinstance(array, pa.DictionaryArray) else array.type
     if not pa.types.is_floating(kind):
         return array
@@ -149,7 +152,7 @@ def _normal(array: Any) -> Any:
 
 
 def _codes(array: Any, entries: Any, *, null_safe: bool) -> Int64s:
-    """The entry that each value is; -1 for none of them, and for NULL unless it equals NULL."""
+    """Return each value's index in `entries`, -1 for none. NULL has one only if `null_safe`."""
     entries = plain(entries)
 
     def of(values: Any) -> Any:
@@ -168,7 +171,7 @@ def _bound(key: Key, entries: Any) -> Predicate | None:
     if isinstance(inner, Call) and inner.function == "cast":
         (inner,) = inner.arguments
         own = type_of(inner)
-        # A cast that changes values, as of 1.5 to an integer, matches rows outside of the bound.
+        # With a cast that changes values, as of 1.5 to an integer, rows outside the bound match.
         if own is None or type_ is None or common_type(own, type_) != type_:
             return None
     if not isinstance(inner, Ref) or type_ is None or pa.types.is_floating(type_.arrow):
@@ -185,7 +188,7 @@ def _bound(key: Key, entries: Any) -> Predicate | None:
 
 
 def _within(ref: Ref, values: Sequence[Literal]) -> Predicate:
-    """One of sorted values, or within ranges that hold all of them."""
+    """Return the predicate for one of these sorted values, or for ranges that contain them all."""
     if len(values) <= MAX_OPTIONS:
         return In(ref, tuple(values)) if values else Or(())
     cuts = [len(values) * number // RANGES for number in range(RANGES + 1)]

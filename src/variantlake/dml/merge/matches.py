@@ -1,4 +1,4 @@
-"""Which rows of the table a MERGE matches with which of the source, and what it does to each."""
+"""Match rows of the table with rows of a MERGE's source, and decide on a clause for each."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from variantlake.scan.table_scan import Scan
 
 @dataclass(frozen=True, slots=True)
 class FileMatches:
-    """Rows of one file that a MERGE does something to, or that count as matched.
+    """Rows of one file that a clause changes, or that count as matched.
 
-    `places` are rows of the file, with a clause's place in `clauses` each (-1 for none), and the
-    row of the source in `source` (-1 for none); a place may be there several times.
+    `places` are rows of the file, and may repeat. For each, `clauses` has the place of its clause
+    and `source` the row of the source that matches it, -1 for none.
     """
 
     add: AddFile
@@ -52,7 +52,10 @@ class FileMatches:
 
 @dataclass(frozen=True, slots=True)
 class Matcher:
-    """Matches the rows of a version of the table with those of the source."""
+    """Matches the rows of a version of the table with those of the source.
+
+    `matched_source` marks the rows of the source that have matched so far.
+    """
 
     snapshot: Snapshot
     source: SourceRows
@@ -79,16 +82,16 @@ class Matcher:
 
     @property
     def bound(self) -> Predicate | None:
-        """What each row fulfils that a source row matches; None if nothing is certain."""
+        """The predicate that is true for every row that may match, None if there is none."""
         own = {self.clauses.target}
         parts = self.join.bounds()
         parts += [map_refs(each, in_table) for each in self.rest if sides_of(each) == own]
         return And(tuple(parts)) if parts else None
 
     def files(self) -> Iterator[FileMatches]:
-        """The matches, file by file; `matched_source` is complete when they are all read.
+        """Yield the matches, file by file. `matched_source` is complete after the last one.
 
-        Raises InvalidValue for a value that a cast fails at, as `Scan.to_batches` besides.
+        Raises InvalidValue if a cast fails, otherwise as `Scan.to_batches`.
         """
         reached = self._reached()
         scan = Scan(self.snapshot, (), reached)
@@ -110,7 +113,7 @@ class Matcher:
                 yield FileMatches(add, file, int(starts[-1]), places, clause, source)
 
     def _reached(self) -> Predicate | None:
-        """What files must hold a row of: a match, or one for which a clause looks."""
+        """Return the predicate that finds files to read: rows that may match or be BY_SOURCE."""
         bound = self.bound
         others = [clause.condition for _, clause in self.clauses.of(BY_SOURCE)]
         if not others:
@@ -158,7 +161,7 @@ class Matcher:
             yield alone[taken], clause[taken], pairs.source[taken]
 
     def inserted(self) -> Int64s:
-        """The place of the clause that inserts each row of the source, -1 for none."""
+        """Return for each source row the place of the clause that inserts it, -1 for none."""
         alone = np.flatnonzero(~self.matched_source)
         found = np.full(len(self.matched_source), -1, np.int64)
         found[alone] = self.clauses.decide(
@@ -169,7 +172,7 @@ class Matcher:
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
-    """Rows of a row group, each beside a row of the source."""
+    """Pairs of a row in a row group and a row of the source (-1 for none)."""
 
     matcher: Matcher
     rows: Rows
@@ -177,7 +180,7 @@ class _Pairs:
     source: Int64s
 
     def values(self, ref: Ref, at: Int64s) -> Values:
-        """A column in some of the pairs."""
+        """Return a column's values in some of the pairs."""
         if ref.column[0] != self.matcher.clauses.target:
             return self.matcher.source.values(ref, self.source[at])
         own, places = np.unique(self.target[at], return_inverse=True)
@@ -187,7 +190,7 @@ class _Pairs:
         return self.rows.only(chosen).values(stored).take(places)
 
     def fulfil(self, conditions: Sequence[Predicate]) -> Int64s:
-        """The pairs for which all are true. Raises InvalidValue for one that fails."""
+        """Return the pairs for which all conditions are true. Raises InvalidValue if one fails."""
         at = np.arange(len(self.target))
         if not conditions:
             return at
@@ -199,10 +202,10 @@ class _Pairs:
         return found
 
     def counted(self) -> Bools:
-        """The pairs that count against a second match of their row if no clause takes them.
+        """Return which pairs count as a match of their row even if no clause takes them.
 
-        As in Delta Spark: all of them, but if there are matched clauses alone. There a row does not
-        count for which each clause has a condition on the table alone that is not true.
+        As in Delta Spark, all do if there is a clause other than WHEN MATCHED. Otherwise a pair
+        counts if, for some clause, the conjuncts that do not name the source are all true.
         """
         clauses = self.matcher.clauses
         found = np.ones(len(self.target), np.bool_)

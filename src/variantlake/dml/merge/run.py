@@ -77,12 +77,12 @@ def merge(
 ) -> ChangeResult:
     """Merge rows into the table of `snapshot`, in one commit, as Delta Spark's MERGE does.
 
-    `names` are what `on` and the clauses call table and source; without clauses rows that match are
-    updated and the others inserted. `merge_schema` adds the columns of the source that the table
-    does not have.
+    `names` are the names of table and source in `on` and the clauses. Without clauses it updates
+    rows that match and inserts the others. `merge_schema` adds the columns of the source that the
+    table does not have.
 
-    Raises InvalidQuery, also if several source rows match one row; UnsupportedFeature for what
-    only Spark takes, by name; InvalidValue, InvalidSchema, CommitConflict.
+    Raises InvalidQuery, also if several source rows match one row; UnsupportedFeature, by name, for
+    anything that only Spark supports; InvalidValue, InvalidSchema, CommitConflict.
     """
     side_names(*names)
     parsed = merge_clauses(clauses)
@@ -108,10 +108,10 @@ def upsert(
     merge_schema: bool = False,
     dry_run: bool = False,
 ) -> ChangeResult:
-    """Put rows in the place of those with the same key, and insert the others.
+    """Replace the table's rows that have the same key as a given row, and insert the other rows.
 
     `key` are columns and paths of the table. A row whose key has a NULL matches none. Raises as
-    `merge`; InvalidQuery for two rows of one key, also if the table has none of it.
+    `merge`; InvalidQuery if two given rows have one key, even if no row of the table has it.
     """
     rows = source_rows(source, snapshot.schema, json_columns, takes_documents=True)
     names = ("t", "s")
@@ -151,11 +151,11 @@ def _check_distinct(rows: SourceRows, key: Sequence[Ref]) -> None:
 def source_rows(
     source: Any, table: StructType, json_columns: Collection[str], *, takes_documents: bool
 ) -> SourceRows:
-    """The source as a table's columns would be; those of JSON text, by their names, as Variants.
+    """Read the source and convert its columns to types of a table, `json_columns` to Variants.
 
-    Rows of Python get the types of the columns of `table` that have their names.
+    Python rows get the types of the columns of `table` with the same names.
 
-    Raises InvalidValue for what is not a source, InvalidSchema, InvalidJson with the row.
+    Raises InvalidValue for something that is not a source, InvalidSchema, InvalidJson with the row.
     """
     json_columns = table_names(names_of("json_columns", json_columns), table)
     with read_input(
@@ -189,7 +189,7 @@ def source_rows(
 
 
 def _for_variants(given: pa.Schema, table: StructType | None) -> Iterator[str]:
-    """The columns of other values that go into VARIANT columns, as `Table.append` takes them."""
+    """Yield the columns to encode as Variants for VARIANT columns, as `Table.append` does."""
     for field in given:
         there = None if table is None else table.find(field.name)
         is_for = there is not None and isinstance(there.type, VariantType)
@@ -205,13 +205,13 @@ def _as_variants(column: Any, field: StructField, *, from_json: bool) -> Any:
 
 def _as_column(column: Any, field: StructField) -> Any:
     array = plain_array(column.combine_chunks())
-    check_nested_micros(array, field.name)  # `as_type` would cut them
+    check_nested_micros(array, field.name)  # `as_type` would truncate to microseconds
     return as_type(array, arrow_type(field.type))
 
 
 @dataclass(frozen=True, slots=True)
 class _LocalMerge:
-    """A MERGE into one version of the table; `altered` is what schema evolution makes of it."""
+    """A MERGE into one version of the table; `altered` are the actions of its schema evolution."""
 
     snapshot: Snapshot
     rows: SourceRows
@@ -250,8 +250,8 @@ class _LocalMerge:
         actions, numbers, places = self._actions(found)
         others = [each for each in self.clauses.all if each.when != NOT_MATCHED]
         only = [(each.then, each.condition) for each in others if each.when == MATCHED]
-        # As in Delta Spark: rows that go whatever matches them may be matched again, and if
-        # rows are only inserted it matters that they are matched, not how often.
+        # As in Delta Spark, several source rows may match one row if the only matched clause is an
+        # unconditional DELETE, or if the MERGE only inserts.
         check_once(numbers, places, multiple=not others or only == [("delete", None)])
         gone = actions != ONLY_MATCHED
         taken, preimages = removed_rows(self.snapshot, actions[gone], numbers[gone], places[gone])
@@ -286,7 +286,7 @@ class _LocalMerge:
         return change.planned(files) if dry_run else change.commit(files)
 
     def _actions(self, found: Sequence[FileMatches]) -> tuple[Any, Any, Any]:
-        """What is done to rows of the table, the numbers of their files, and their places."""
+        """Return actions on rows of the table, the numbers of their files, and their places."""
         of_clause = np.array(
             [_THEN.get(each.then, 0) for each in self.clauses.all] + [ONLY_MATCHED]
         )
@@ -301,7 +301,7 @@ class _LocalMerge:
         )
 
     def _updated(self, found: Iterable[FileMatches]) -> Iterator[pa.Table]:
-        """The new form of rows, file by file."""
+        """Yield the new forms of updated rows, file by file."""
         ids = RowIds.of(self.snapshot)
         for each in found:
             for at, clause in enumerate(self.clauses.all):
@@ -316,7 +316,7 @@ class _LocalMerge:
     def _updated_by(
         self, clause: MergeClause, found: FileMatches, chosen: Any
     ) -> Iterator[pa.Table]:
-        """The new form of the rows of a file that a clause takes."""
+        """Yield the new forms of the rows of a file that a clause updates."""
         maker = RowMaker(self.snapshot, self.rows, self.clauses.target)
         source = None if clause.when == BY_SOURCE else found.source[chosen]
         if source is not None and not maker.needs_own(clause):
@@ -339,7 +339,7 @@ class _LocalMerge:
                 before += len(rows)
 
     def _parameters(self, on: str) -> dict[str, str]:
-        """As Delta Spark tells the history."""
+        """Return the operation's parameters as Delta Spark records them in the history."""
         names = {
             "matchedPredicates": MATCHED,
             "notMatchedPredicates": NOT_MATCHED,

@@ -1,4 +1,4 @@
-"""Names in a MERGE: columns of the table and of the source, by what it calls the two."""
+"""Names in a MERGE: columns of the table and of the source, qualified by the side's name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from variantlake.scan.files.casts import extract
 
 
 class Sides(Columns):
-    """The columns that a text may name, by the name of their side."""
+    """The columns that a text may name, with or without the name of their side."""
 
     def __init__(self, schemas: Mapping[str, StructType]) -> None:
         super().__init__(StructType(()), "")
@@ -31,13 +31,13 @@ class Sides(Columns):
             raise InvalidQuery("the table and the source of a MERGE have one name")
 
     def whole(self, name: str) -> Ref:
-        """A column by the names of its side and of itself."""
+        """Return the column that `side.column` names."""
         side, _, column = name.partition(".")
         ref = self._sides[side.lower()][1].whole(column)
         return replace(ref, column=(side, *ref.column))
 
     def _field(self, node: exp.Column) -> Ref | None:
-        """A field of a struct, behind the name of its side."""
+        """Return a field of a struct after the name of its side, else None."""
         if len(node.parts) < 3 or node.parts[0].name.lower() not in self._sides:
             return None
         side, columns = self._sides[node.parts[0].name.lower()]
@@ -66,7 +66,7 @@ class Sides(Columns):
 
 
 def side_names(target: str, source: str) -> tuple[str, str]:
-    """What a MERGE calls table and source. Raises InvalidValue for what is not a plain name."""
+    """Check a MERGE's names of table and source. Raises InvalidValue for one that is not plain."""
     for name in (target, source):
         if not isinstance(name, str) or not PLAIN_NAME.fullmatch(name):
             raise InvalidValue(f"a MERGE cannot call a table {name!r}", hint="a plain name")
@@ -74,29 +74,29 @@ def side_names(target: str, source: str) -> tuple[str, str]:
 
 
 def sides_of(expression: Expression | None) -> set[str]:
-    """The sides that an expression names columns of."""
+    """Return the sides whose columns an expression names."""
     return {ref.column[0] for ref in refs(expression)}
 
 
 def in_table(ref: Ref) -> Ref:
-    """The Ref by the name in its own table."""
+    """Return the Ref without the name of its side."""
     return replace(ref, column=ref.column[1:])
 
 
 @dataclass(frozen=True, slots=True)
 class SourceRows:
-    """The source: its columns in one piece each, VARIANT ones as struct<metadata, value>."""
+    """The source rows. Each column is one chunk, VARIANT ones are struct<metadata, value>."""
 
     table: pa.Table
     schema: StructType
 
     def values(self, ref: Ref, rows: Int64s | None = None) -> Values:
-        """A column or path in all rows, or in some."""
+        """Return a column or path in all rows, or in the rows at these numbers."""
         return value_in(self.table, ref, rows)
 
 
 def value_in(table: pa.Table, ref: Ref, rows: Int64s | None = None) -> Values:
-    """A column or path of whole rows, or of some of them; the Ref names its side."""
+    """Return a column or path of a table's rows, or of some; `ref` starts with its side's name."""
     column = column_at(table, ref.column[1:])
     if rows is not None:
         column = column.take(arrow_array(rows, pa.int64()))

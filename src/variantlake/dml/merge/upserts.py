@@ -1,4 +1,4 @@
-"""What an upsert asks of its rows and of its key, in this process and on Spark."""
+"""Checks of an upsert's key and rows, for this process and for Spark."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from variantlake.expressions.tree import Ref
 
 
 def check_key(refs: Sequence[Ref]) -> None:
-    """Raise InvalidQuery for no key, or a Variant in it; else as `check_key_types`."""
+    """Raise InvalidQuery for an empty key or a Variant in it; otherwise as `check_key_types`."""
     if not refs:
         raise InvalidQuery("an upsert needs a key")
     check_key_types(refs)
 
 
 def check_complete(table: StructType, names: Iterable[str]) -> None:
-    """Raise InvalidQuery if rows lack a column of the table: an upsert replaces whole rows."""
+    """Raise InvalidQuery if rows lack a column of the table, since an upsert replaces whole rows.
+
+    Identity columns may be missing.
+    """
     there = {name.lower() for name in names}
     for field in table.fields:
         if field.name.lower() not in there and not is_identity(field):
@@ -33,7 +36,7 @@ def check_complete(table: StructType, names: Iterable[str]) -> None:
 
 
 def two_rows_of_a_key() -> InvalidQuery:
-    """The error for rows of which it is not clear which one counts."""
+    """Return the error for two rows with the same key."""
     return InvalidQuery(
         "two rows of an upsert have the same key, so it is not clear which of them counts",
         hint="leave one row for each key",
