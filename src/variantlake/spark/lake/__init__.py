@@ -1,7 +1,7 @@
 """`connect(spark)`: tables with Variant columns, in the user's own session.
 
-In: a session, classic or Connect; names and locations of tables. Out: `Lake`, one flat
-class whose methods are a docstring and a call into a room; `LakeSession` holds what they share.
+In: a session, classic or Connect; names and locations of tables. Out: `Lake`, one flat class whose
+methods call functions of other packages; `LakeSession` holds the state that they share.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Lake", "connect"]
 
 
 def __getattr__(name: str) -> Any:
-    """Load the class when it is touched (PEP 562): see `connection`."""
+    """Load the class at its first use (PEP 562); see `connection`."""
     if name != "Lake":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return load("variantlake.spark.lake.lake").Lake

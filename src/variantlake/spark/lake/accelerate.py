@@ -1,4 +1,4 @@
-"""`accelerate(spark)`: all that a session reads, by the rule in its optimizer."""
+"""`accelerate(spark)`: put our rule into a session's optimizer, so that all its reads use it."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from variantlake.spark.streaming.registration import is_registered, register
 def accelerate(spark: SparkSession) -> None:
     """Let every query of this session read Delta tables with Variant columns as `Lake.sql` does.
 
-    SQL text and DataFrames alike, over tables named in any way, in this session and in those that
-    were or will be made from it. Paths come from typed columns if that is exact, and files that
-    cannot match are skipped; whatever is not understood runs as before. The setting
-    `spark.variantlake.enabled` switches it off and on, `decelerate` takes it out. A second call
+    This covers SQL text and DataFrames, over tables named in any way, in this session and in all
+    sessions made from it, before or after. Paths are read from typed columns if that is exact, and
+    files that cannot match are skipped; any other query runs as before. The setting
+    `spark.variantlake.enabled` switches this off and on, and `decelerate` removes it. A second call
     changes nothing.
 
-    This session knows `format("variantlake")` then, as after `register`.
+    It also registers `format("variantlake")`, as `register` does.
 
-    On a Spark that is newer than the versions that were tried it warns, and queries run as before.
+    On a Spark newer than the versions that we have tested it warns, and queries run as before.
 
-    Raises InvalidValue for what is not a session; UnsupportedFeature for a client of Spark Connect,
-    for a Spark before 4.1, and for one of unknown inner parts.
+    Raises InvalidValue if `spark` is not a session; UnsupportedFeature for a client of Spark
+    Connect, for a Spark before 4.1, and for one whose internals we do not know.
 
     Example:
         >>> vl.spark.accelerate(spark)
@@ -41,16 +41,16 @@ def accelerate(spark: SparkSession) -> None:
             cli_hint="",
         )
     compile_ahead(spark)
-    # Spark logs a warning for each source that takes the place of another.
+    # Spark logs a warning when a registered source replaces another.
     if not is_registered(spark):
         register(spark)
     put_rule(spark)
 
 
 def decelerate(spark: SparkSession) -> None:
-    """Take the rule out of a session, and of all that share it; nothing if there is none.
+    """Remove the rule, if there is one, from a session and from all that share it.
 
-    `format("variantlake")` stays: Spark reads it as it did after `register`.
+    `format("variantlake")` stays registered.
     """
     check_session(spark)
     remove_rule(spark)

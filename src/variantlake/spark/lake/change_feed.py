@@ -1,4 +1,4 @@
-"""Reads the change data feed of a table as one query over its versions."""
+"""Read the change data feed of a table as one query over its versions."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def read_changes(
     items: Sequence[str | Expr],
     where: str | Expr | None,
 ) -> DataFrame:
-    """The changed rows between two versions or times. Raises as `Lake.changes`."""
+    """Return the changed rows between two versions or times. Raises as `Lake.changes`."""
     since, until = times
     chosen = version_range(
         snapshot,
         *versions,
-        # Versions have no parts of a millisecond: a beginning is rounded up.
+        # Times of versions are whole milliseconds, so round the start up.
         since=None if since is None else milliseconds("starting_timestamp", since, up=True),
         until=None if until is None else milliseconds("ending_timestamp", until),
     )

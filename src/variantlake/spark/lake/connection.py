@@ -1,6 +1,6 @@
-"""`connect(spark)`: what most programs begin with, so that it loads little itself.
+"""`connect(spark)`. Most programs call it first, so this module imports little.
 
-The JVM compiles our classes while Python loads the modules of a lake, on another core.
+The JVM compiles our classes on another core while Python loads the modules of a lake.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 def connect(spark: SparkSession, *, accelerate: bool = False) -> Lake:
     """Query and load Delta tables with Variant columns through this session.
 
-    Its settings for S3 (`fs.s3a.access.key`, `fs.s3a.endpoint`, …) serve for all that is read,
-    unless the environment or `set_storage_options` says how stores are reached. With `accelerate`
-    all other queries of the session are made fast as well: see `variantlake.spark.accelerate`.
+    The lake uses the session's settings for S3 (`fs.s3a.access.key`, `fs.s3a.endpoint`, …), unless
+    the environment or `set_storage_options` has some. With `accelerate` all other queries of the
+    session get faster, too; see `variantlake.spark.accelerate`.
 
-    Raises InvalidValue for what is not a session, UnsupportedFeature for a Spark before 4.1.
+    Raises InvalidValue if `spark` is not a session, UnsupportedFeature for a Spark before 4.1.
     """
     check_session(spark)
     check_version(spark)

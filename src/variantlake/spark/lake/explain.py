@@ -1,4 +1,4 @@
-"""What a query reads of each table, for people and as JSON."""
+"""Explain what a query reads from each table, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ LEFT_AS_IT_IS = "all Variants are read as Spark reads them"
 
 @dataclass(frozen=True, slots=True)
 class TableExplanation:
-    """One place in the query that reads a table, as the query writes it, and the table's version.
+    """What one reference to a table in a query reads; `table` is its text in the query.
 
-    `note` says why the Variants are read natively although only paths are asked; empty otherwise.
-    `joined` are conditions made of the values of a small joined side. `aggregated` tells that tasks
-    of ours group the rows, or the log gives their groups, and Spark merges those.
+    `note` says why whole Variants are read although the query uses only paths; empty otherwise.
+    `joined` are conditions made from the values of a small joined side. `aggregated`: our tasks
+    group the rows, or the log answers for their groups, and Spark merges the groups.
     """
 
     table: str
@@ -71,7 +71,7 @@ class TableExplanation:
 
 @dataclass(frozen=True, slots=True)
 class QueryExplanation:
-    """A query's tables of ours, in the order of its text. `note` tells what Spark runs alone."""
+    """A query's tables in the order of its text; `note` tells what Spark reads without us."""
 
     tables: tuple[TableExplanation, ...]
     note: str = ""
@@ -93,23 +93,23 @@ def explain_text(
     args: Mapping[str, Any] | list[Any] | None,
     tables: Mapping[str, Location] | None,
 ) -> QueryExplanation:
-    """What a text would read. Raises as `Lake.sql`."""
+    """Explain what a SQL text would read. Raises as `Lake.sql`."""
     given = dict(args) if isinstance(args, Mapping) else args
     prepared = session.runner.plan(query, given, session.resolver(tables))
     return QueryExplanation(tuple(map(_explained, prepared.tables)), prepared.note)
 
 
 def explain_frame(spark: SparkSession, frame: DataFrame) -> QueryExplanation:
-    """What a DataFrame would read by the rule of an accelerated session."""
+    """Explain what the rule of an accelerated session would read for a DataFrame."""
     if not is_frame(frame):
         check_text(frame)
     planner = planner_of(spark)
     if planner is None:
         return QueryExplanation((), NOT_ACCELERATED)
-    if frame.isStreaming:  # Spark optimizes each of its batches, and no plan of all
+    if frame.isStreaming:  # Spark optimizes each batch, but never the whole plan
         return QueryExplanation((), LEFT_AS_IT_IS)
     with planner.explaining() as tables:
-        # Made anew: one that ran is optimized already.
+        # A new DataFrame of the same plan, since one that ran is optimized already.
         dataset_of(frame_of(spark, plan_of(frame))).queryExecution().optimizedPlan()
     note = "" if tables else LEFT_AS_IT_IS
     return QueryExplanation(tuple(map(_explained, tables)), note)

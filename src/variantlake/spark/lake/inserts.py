@@ -1,4 +1,4 @@
-"""INSERT for sessions without Delta Spark: the rows of a query as the table stores them."""
+"""INSERT for sessions without Delta Spark: cast a query's rows to the table, and load them."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ class Inserts:
     def run(
         self, location: str, text: InsertText, args: Any, tables: Mapping[str, Location] | None
     ) -> None:
-        """Add the rows, or put them in the place of others, in one commit.
+        """Append the rows, or replace others with them, in one commit.
 
-        Raises InvalidQuery for rows that have not the columns that they should have, else as
-        `Lake.append` and `Lake.overwrite`.
+        Raises InvalidQuery for rows with the wrong columns, otherwise as `Lake.append` and
+        `Lake.overwrite`.
         """
         if text.replaces_by:
             raise UnsupportedFeature(
@@ -87,7 +87,7 @@ class Inserts:
             )
 
     def _replace(self, location: str, snapshot: Snapshot, frame: DataFrame, where: str) -> None:
-        """Put rows in the place of those that a condition is true of; it must be true of these."""
+        """Replace the rows that fulfil a condition with new ones, which must fulfil it, too."""
         from variantlake.spark.dml.change import Statement
         from variantlake.spark.dml.changed_rows import replaced_rows_text
 
@@ -117,7 +117,7 @@ class Inserts:
             self._session.spark.catalog.dropTempView(view)
 
     def _stored(self, frame: DataFrame, snapshot: Snapshot, text: InsertText) -> DataFrame:
-        """The rows in the types of the table's columns; a value that does not fit is an error."""
+        """Cast the rows to the types of the table's columns; a value that does not fit fails."""
         columns = spark_schema(st.StructType.fromJson(orjson.loads(snapshot.schema.to_json())))
         frame = _fields_by_place(frame, columns)
         given = frame.schema
@@ -161,10 +161,10 @@ def _is_of_partitions(snapshot: Snapshot, where: str) -> bool:
 
 
 def _has_types_of(frame: DataFrame, snapshot: Snapshot, text: InsertText) -> bool:
-    """Whether all rows are as the table stores them but for the order of fields.
+    """Whether the rows have the table's types, except for the order of fields in structs.
 
-    Delta Spark puts the fields of structs in their places by name then. If any column has to be
-    cast, all of them go by place.
+    If so, Delta Spark assigns fields of structs by name. If it must cast any column, it assigns the
+    fields of all columns by position.
     """
     columns = spark_schema(st.StructType.fromJson(orjson.loads(snapshot.schema.to_json())))
     known = {field.name: field.dataType for field in columns.fields}
@@ -175,7 +175,7 @@ def _has_types_of(frame: DataFrame, snapshot: Snapshot, text: InsertText) -> boo
 
 
 def _sorted(type_: st.DataType) -> st.DataType:
-    """A type with its fields in the order of their names, whatever may be NULL."""
+    """Return a type with fields sorted by name, ignoring what may be NULL."""
     match type_:
         case st.StructType(fields=fields):
             parts = (st.StructField(each.name, _sorted(each.dataType)) for each in fields)
@@ -188,7 +188,7 @@ def _sorted(type_: st.DataType) -> st.DataType:
 
 
 def _columns(snapshot: Snapshot, text: InsertText) -> list[str]:
-    """The columns of the query's rows, in their order; empty for those that go by name."""
+    """Return the columns that the query's rows go into, in order; empty for rows by name."""
     partition = {_written(snapshot, name): each for name, each in (text.partition or {}).items()}
     wrong = [name for name in partition if name not in snapshot.partition_columns]
     if wrong:
@@ -202,7 +202,7 @@ def _columns(snapshot: Snapshot, text: InsertText) -> list[str]:
 
 
 def _written(snapshot: Snapshot, name: str) -> str:
-    """A column's name as the table writes it. Raises InvalidSchema."""
+    """Return a column's name with the table's case. Raises InvalidSchema."""
     for field in snapshot.schema.fields:
         if field.name.lower() == name.lower():
             return field.name
@@ -225,11 +225,11 @@ def _by_place(frame: DataFrame, names: Sequence[str]) -> DataFrame:
 
 
 def _fields_by_place(frame: DataFrame, columns: st.StructType) -> DataFrame:
-    """The rows with the names that the table has for fields of structs: they go by place, too."""
+    """Rename fields of structs to the table's names, since fields go by position, too."""
     items = []
     for field in frame.schema.fields:
         name = quote_identifier(field.name)
-        if field.name not in columns.names:  # one that the table gets
+        if field.name not in columns.names:  # a column to be added to the table
             items.append(name)
             continue
         wanted = _with_names(field.dataType, columns[field.name].dataType, field.name)
@@ -239,7 +239,7 @@ def _fields_by_place(frame: DataFrame, columns: st.StructType) -> DataFrame:
 
 
 def _with_names(given: st.DataType, wanted: st.DataType, place: str) -> st.DataType:
-    """A type with the names of another one for its fields."""
+    """Return the type `given` with the field names of `wanted`."""
     match given, wanted:
         case st.StructType(), st.StructType():
             if len(given.fields) != len(wanted.fields):

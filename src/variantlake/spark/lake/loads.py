@@ -1,4 +1,4 @@
-"""Whatever people have to append: DataFrames and files go in tasks, other rows in this process."""
+"""Appends of any data: Spark's tasks write DataFrames and files, this process writes other rows."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def load(
     shredding: str | Mapping[str, str] | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> LoadResult:
-    """Put rows into a table as `Lake.append` says, or in the place of others, in one commit.
+    """Append rows as `Lake.append` does, or replace others with them, in one commit.
 
-    Raises InvalidValue for what says how a table is made, with rows that make none.
+    Raises InvalidValue for an option of new tables with rows that cannot create one.
     """
     location = session.written_to(table)
     others = cast("dict[str, Any]", options)
@@ -53,7 +53,7 @@ def load(
             new=NewTable.of(others.pop("partition_by", ()), shredding, properties),
             merge_schema=others.pop("merge_schema", False),
             overwrite=overwrite,
-            **others,  # those of documents are refused there
+            **others,  # `append` refuses options of documents
         )
     made = {"shredding": shredding, "properties": properties}
     if names_documents(data, options.get("format")):

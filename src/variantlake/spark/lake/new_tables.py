@@ -30,13 +30,13 @@ _CATALOG = "spark.sql.catalog."
 
 
 class NewTables:
-    """Makes the tables of statements in one session."""
+    """Creates the tables of one session's statements."""
 
     def __init__(self, session: LakeSession) -> None:
         self._session = session
 
     def make(self, text: CreateText, args: Any, tables: Mapping[str, Location] | None) -> bool:
-        """Make a table at its place; False leaves the statement to Spark, whose name it has.
+        """Create or replace a table; returns False if the name belongs to a catalog of Spark's.
 
         Raises CommitConflict if there is a table already, NotADeltaTable if there is none to
         replace, InvalidSchema and others as `Table.create` and `Lake.append`.
@@ -59,7 +59,7 @@ class NewTables:
         return True
 
     def _place(self, text: CreateText, tables: Mapping[str, Location] | None) -> str | None:
-        """Where the table goes; None for one of a catalog that knows Delta."""
+        """Return the table's location; None if a catalog of the session has to create it."""
         given = text.clauses.location
         parts = name_parts(text.table)
         if parts is None:
@@ -84,7 +84,7 @@ class NewTables:
         return self._session.written_to(given)
 
     def _has_catalog(self, parts: Parts) -> bool:
-        """Whether the session has a catalog for the name that is not Spark's own."""
+        """Whether the session configures a catalog for the name, besides Spark's built-in one."""
         name = parts[0] if len(parts) > 2 else "spark_catalog"
         return bool(self._session.spark.conf.get(f"{_CATALOG}{name}", ""))
 
@@ -132,7 +132,7 @@ class NewTables:
             replace_table(replaced, made)
 
     def _source(self, name: str, tables: Mapping[str, Location] | None) -> Snapshot:
-        """The table that another one is to be like."""
+        """Return the table that LIKE names."""
         given = {each.lower(): table for each, table in (tables or {}).items()}
         return self._session.snapshot(given.get(_name(name), name))
 
@@ -143,7 +143,7 @@ def _no_rows(snapshot: Snapshot) -> DataFrame:
 
 def _new(text: CreateText, replaced: Snapshot | None) -> Creation:
     clauses = text.clauses
-    # Delta Spark keeps options of a table without rows, under two names.
+    # As in Delta Spark, options of CREATE TABLE without a query become properties, under two names.
     options = {f"option.{key}": value for key, value in clauses.options.items()}
     schema = parse_table_ddl(_columns(text)) if _columns(text) else StructType(())
     return Creation.of(
@@ -158,18 +158,18 @@ def _new(text: CreateText, replaced: Snapshot | None) -> Creation:
 
 
 def _like(source: Snapshot, text: CreateText) -> Creation:
-    """As Delta Spark makes it: with all of the table but its rows and its clustering."""
+    """Create it as Delta Spark does: everything of the source but its rows and its clustering."""
     source.check_writable(evaluated=True, kept=True)
     return Creation.like(source, text.clauses.properties)
 
 
 def _columns(text: CreateText) -> str:
-    """The columns that the statement declares, those of PARTITIONED BY last."""
+    """Return the columns that the statement declares, those of PARTITIONED BY last."""
     return ", ".join(filter(None, (text.columns, text.clauses.partition_columns)))
 
 
 def _listed(text: CreateText) -> list[str]:
-    """The features that the statement asks for by name."""
+    """Return the features that the statement's properties name."""
     names = (key for key in text.clauses.properties if key.startswith(FEATURE_PREFIX))
     return [key.removeprefix(FEATURE_PREFIX) for key in names]
 

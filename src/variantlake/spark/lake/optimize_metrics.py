@@ -1,4 +1,4 @@
-"""The answer of OPTIMIZE and REORG in Delta Spark's words, by the commits that they made."""
+"""The result of OPTIMIZE and REORG in Delta Spark's schema, computed from their commits."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ OPTIMIZE = (
     " numDeletionVectorRowsRemoved: BIGINT>,"
     " numTableColumns: BIGINT, numTableColumnsWithStats: BIGINT>"
 )
-"""The columns of the answer. What only Delta Spark's own way of work counts is NULL in it."""
+"""The columns of the result. Metrics that only Delta Spark's algorithm has are NULL."""
 
 
 def optimize_metrics(
     before: Snapshot, done: RewriteResult, considered: int, started: int, ended: int
 ) -> dict[str, Any]:
-    """The metrics; `considered` files were asked for, the times are milliseconds of the epoch."""
+    """Return the metrics. `considered` counts the files in scope; times are epoch milliseconds."""
     actions = [
         action
         for version in done.versions

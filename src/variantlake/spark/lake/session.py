@@ -1,4 +1,4 @@
-"""What a lake works on: a session, its helper, and the one way that names have here."""
+"""The state of a lake: a session, its helper session, and how names of tables are resolved."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ _LACKS_DELTA = (
     "[DELTA_CLONE_UNSUPPORTED_SOURCE]",
     "[INTERNAL_ERROR] Unexpected table relation",  # a DELETE from a view
 )
-"""How Spark refuses a statement that it supports for Delta tables only."""
+"""Spark's refusals of statements that it supports only for Delta tables."""
 
 
 class LakeSession:
-    """A session of the user's, what stands beside it, and the tables that were named."""
+    """The user's session, our helper session, and `names`: locations of registered tables."""
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
@@ -59,36 +59,36 @@ class LakeSession:
 
     @functools.cached_property
     def helper(self) -> HelperSession:
-        """The session in which our scans are made."""
+        """The session in which we make our scans."""
         return HelperSession(self.spark)
 
     @functools.cached_property
     def runner(self) -> ClassicQueries | ConnectQueries:
-        """What runs queries over the tables as they are now."""
+        """The runner of queries over this session's tables."""
         return self.runner_over(self.tables)
 
     def runner_over(self, tables: Tables) -> ClassicQueries | ConnectQueries:
-        """What runs queries over these tables: sessions of Connect show neither plans nor a JVM."""
+        """Return a runner of queries; Connect needs its own, without access to plans or a JVM."""
         if is_connect(self.spark):
             return ConnectQueries(self.spark, tables)
         return ClassicQueries(self.spark, self.helper, tables)
 
     def place(self, table: Location) -> NamedLocation:
-        """What a caller named, by the one way that names have here."""
+        """Resolve a table that a caller named; all methods of a lake resolve names like this."""
         return find_place(table, self.names, self.find)
 
     def written_to(self, table: Location) -> str:
-        """The location of a table that is loaded into or changed."""
+        """Return the location of a table to write to. Raises as `writable`."""
         return writable(self.place(table), table)
 
     def snapshot(self, table: Location) -> Snapshot:
-        """The newest version of such a table."""
+        """Return the newest version of a table that could be written to."""
         return self.tables.open(self.written_to(table)).snapshot
 
     def forget(self, text: str, tables: Mapping[str, Location] | None) -> bool:
-        """Take a registered name away, as DROP TABLE does; the table's files stay.
+        """Remove a registered name, as DROP TABLE does; the table's files stay.
 
-        False for a name that was not registered. Raises InvalidQuery for one of `tables`.
+        Returns False if the name is not registered. Raises InvalidQuery for one of `tables`.
         """
         name = text.replace("`", "").lower()
         if name in {each.lower() for each in tables or {}}:
@@ -100,17 +100,17 @@ class LakeSession:
         return self.names.pop(name, None) is not None
 
     def rewriter(self, snapshot: Snapshot) -> Runner:
-        """What rewrites files of a table on Spark's executors."""
+        """Return the runner that rewrites files of a table on Spark's executors."""
         return task_runner(self.spark, f"rewrite files of {snapshot.store.uri}")
 
     def find(self, parts: Parts) -> CatalogTable | None:
-        """What the catalog calls by a name."""
+        """Find a table or view in the session's catalog."""
         if is_connect(self.spark):
             return find_remote(self.spark, parts)
         return CatalogNames(self.spark).find(parts)
 
     def resolver(self, tables: Mapping[str, Location] | None) -> Resolve:
-        """What names of a text mean, those of `tables` before registered ones."""
+        """Return the resolver of a text's names; `tables` take precedence over registered ones."""
         given = {}
         check_tables(tables)
         for name, table in (tables or {}).items():
@@ -119,7 +119,7 @@ class LakeSession:
         return _resolver({**self.names, **given})
 
     def frame(self, table: TableVersion, source: str) -> DataFrame:
-        """All rows of a table as they are; `source` is how a query names it."""
+        """Return all rows of a table; `source` is its name in a query."""
         if isinstance(self.runner, ConnectQueries):
             return self.runner.read(table)
         return self.runner.read(self.runner.relation(table, source))
@@ -131,15 +131,15 @@ class LakeSession:
         tables: Mapping[str, Location] | None = None,
         without_delta: Callable[[], DataFrame] | None = None,
     ) -> DataFrame:
-        """A query as `Lake.sql` runs it; `without_delta` is what Delta Spark would do otherwise.
+        """Run a query as `Lake.sql` does. Raises as that.
 
-        Raises as `Lake.sql`.
+        Calls `without_delta` instead if Spark refuses the statement because it lacks Delta.
         """
         resolve = self.resolver(tables)
         try:
             return self.runner.run(text, _args(args), resolve)
         except InvalidQuery as error:
-            # Delta Spark takes such a statement, if it is there.
+            # If the session had Delta Spark, it would run such a statement.
             if any(sign in error.message for sign in _LACKS_DELTA):
                 if without_delta is not None:
                     return without_delta()
@@ -148,7 +148,7 @@ class LakeSession:
 
 
 def _resolver(named: Mapping[str, str]) -> Resolve:
-    """Locations by names in lower case, of one or several parts with dots between them."""
+    """Return the resolver of these names, in lower case and dotted if they have several parts."""
 
     def resolve(parts: Parts) -> Target | None:
         location = named.get(".".join(parts).lower())

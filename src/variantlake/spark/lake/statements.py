@@ -1,4 +1,4 @@
-"""The texts that a lake runs: queries, DELETE, UPDATE, MERGE, ALTER TABLE and CREATE TABLE."""
+"""Run a lake's SQL texts: queries, DELETE, UPDATE, MERGE, ALTER TABLE and CREATE TABLE."""
 
 from __future__ import annotations
 
@@ -80,12 +80,12 @@ if TYPE_CHECKING:
     from variantlake.spark.lake.new_tables import NewTables
 
 MAX_LOCAL_BYTES = 4 << 30
-"""Bytes of files up to which rows for a DELETE are found in this process, without a job."""
+"""The most bytes of files in which this process finds rows for a DELETE, without a Spark job."""
 
 
 @contextmanager
 def _described_commits(spark: Any) -> Iterator[None]:
-    """Let commits of Delta Spark have the commit properties of this context."""
+    """Pass this context's commit properties on to commits of Delta Spark."""
     text = user_metadata()
     if text is None:
         yield
@@ -113,14 +113,14 @@ class LakeStatements:
         args: Mapping[str, Any] | list[Any] | None,
         tables: Mapping[str, Location] | None,
     ) -> DataFrame:
-        """A text as `Lake.sql` runs it. Raises as that."""
+        """Run a text as `Lake.sql` does. Raises as that."""
 
         def left_to_spark(error: UnsupportedFeature) -> DataFrame:
             try:
                 with _described_commits(self._session.spark):
                     return self._session.query(query, args, tables)
             except VariantLakeError as refused:
-                if refused.message.startswith("[DELTA_"):  # what Delta Spark takes, but not so
+                if refused.message.startswith("[DELTA_"):  # Delta Spark refuses these arguments
                     said = refused.message.partition("\n")[0]
                     error.hint = f"Delta Spark refuses it too: {said}"
                 raise error from None
@@ -180,7 +180,7 @@ class LakeStatements:
         return rows
 
     def _not_ours(self, parsed: ChangeText, query: str) -> DataFrame:
-        """What a change is told whose target Delta Spark would have to find."""
+        """Raise the error for a change of a target that we cannot find, without Delta Spark."""
         target = parsed.target.text
         parts = name_parts(target)
         entry = None if parts is None else self._session.find(parts)
@@ -193,7 +193,7 @@ class LakeStatements:
         raise not_run_by_lake(query) or NotADeltaTable(f"there is no table {target}")
 
     def _behind(self, text: str) -> str | None:
-        """Where the table is that a temporary view of all of its rows stands for."""
+        """Return the location of the table of which a temporary view is SELECT *, else None."""
         parts, runner = name_parts(text), self._session.runner
         return runner.table_behind(parts) if parts and isinstance(runner, ClassicQueries) else None
 
@@ -207,7 +207,7 @@ class LakeStatements:
         args: Any,
         tables: Mapping[str, Location] | None,
     ) -> DataFrame:
-        """A query with views of the changed rows in the place of calls of `table_changes`."""
+        """Run a query with calls of `table_changes` replaced by views of the changed rows."""
         from variantlake.spark.lake.change_feed import read_changes
         from variantlake.spark.lake.upkeep import TableStatements
 
@@ -239,7 +239,7 @@ class LakeStatements:
         args: Any,
         tables: Mapping[str, Location] | None,
     ) -> DataFrame:
-        """A statement about a whole table, or an INSERT, for want of Delta Spark."""
+        """Run a statement about a whole table, or an INSERT, for a session without Delta Spark."""
         if isinstance(text, InsertText):
             from variantlake.spark.lake.inserts import Inserts
 
@@ -250,7 +250,7 @@ class LakeStatements:
                 if target is None:
                     raise NotADeltaTable(f"there is no table {also.table}")
                 targets.append((target, also))
-            for target, insert in targets:  # which reads what those before it wrote
+            for target, insert in targets:  # each one reads what those before it wrote
                 inserts.run(target, insert, args, tables)
             return self._session.spark.createDataFrame([], StructType([]))
         from variantlake.spark.lake.upkeep import TableStatements
@@ -270,9 +270,9 @@ class LakeStatements:
         tables: Mapping[str, Location] | None = None,
         dry_run: bool = False,
     ) -> ChangeResult:
-        """A change by us; what we do not take by Delta Spark, if it is there.
+        """Change rows, or let Delta Spark do so, if the session has it and we do not support it.
 
-        Delta Spark has no dry run: then UnsupportedFeature says what we do not take.
+        Delta Spark has no dry run, so then UnsupportedFeature names what we do not support.
         """
         try:
             return self.change(location, parsed, tables=tables, dry_run=dry_run)
@@ -290,7 +290,7 @@ class LakeStatements:
         return result_of(parsed, row.asDict(), version)
 
     def alter(self, location: str, change: Alteration) -> int:
-        """A change of a table's columns, properties or constraints; the new version."""
+        """Change a table's columns, properties or constraints; returns the new version."""
         from variantlake.ddl.alter_table import alter_table
         from variantlake.spark.load.constraints import SparkChecks
 
@@ -321,7 +321,7 @@ class LakeStatements:
         tables: Mapping[str, Location] | None = None,
         dry_run: bool = False,
     ) -> ChangeResult:
-        """A change by us. Raises UnsupportedFeature for what we do not take."""
+        """Change rows without Delta Spark. Raises UnsupportedFeature if we do not support it."""
         from variantlake.spark.dml.statements import statement_of
 
         if isinstance(parsed, DeleteText) and not args:
@@ -330,7 +330,7 @@ class LakeStatements:
                     location, parsed.where, alias=parsed.target.alias, dry_run=dry_run
                 )
             except (InvalidQuery, UnsupportedFeature):
-                pass  # Spark may take the condition, and words the error if it does not
+                pass  # Spark may support the condition; otherwise its error is the better one
         if isinstance(parsed, MergeText) and isinstance(args, list):
             raise InvalidQuery(
                 "a MERGE takes parameters by name",
@@ -347,9 +347,9 @@ class LakeStatements:
         return self._change_runner.run(location, statement, resolve, dry_run=dry_run)
 
     def _with_short_names(self, parsed: ChangeText) -> ChangeText:
-        """The statement with columns qualified by the last parts of tables' names alone.
+        """Qualify columns by only the last parts of the tables' names.
 
-        Queries give the tables these names as aliases, which have one part.
+        Our queries use these last parts as the tables' aliases.
         """
         tables = [parsed.target, *([parsed.source] if isinstance(parsed, MergeText) else [])]
         names = [name for each in tables if len(name := self._whole_name(each)) > 1]
@@ -360,7 +360,7 @@ class LakeStatements:
         return with_texts(parsed, shorter) if names else parsed
 
     def _whole_name(self, table: Named) -> Parts:
-        """All parts of the name of a table that has no alias; none for another."""
+        """Return all parts of the name of a table without an alias; empty if it has one."""
         parts = name_parts(table.text)
         if parts is None or parts[-1] != table.alias:
             return ()
@@ -371,7 +371,7 @@ class LakeStatements:
     def delete_here(
         self, location: str, where: str | None, *, alias: str = "", dry_run: bool = False
     ) -> ChangeResult:
-        """A DELETE without a job. Raises UnsupportedFeature for what only Spark finds."""
+        """Delete without a Spark job. Raises UnsupportedFeature for rows that only Spark finds."""
         from variantlake.dml.delete import delete
 
         if '"' in (where or "") and is_on(self._session.spark, DOUBLE_QUOTED_NAMES):
@@ -416,7 +416,7 @@ class LakeStatements:
         return NewTables(self._session)
 
     def _location_of(self, text: str, tables: Mapping[str, Location] | None) -> str | None:
-        """Where a table is that a statement names; None for one that is not ours."""
+        """Return the location of a table that a statement names; None if it is not ours."""
         for name, given in (tables or {}).items():
             if name.lower() == text.replace("`", "").lower():
                 return self._session.written_to(given)
@@ -427,7 +427,7 @@ class LakeStatements:
 
     @contextmanager
     def named_source(self, source: DataFrame | str) -> Iterator[str]:
-        """A source as a text names it."""
+        """Yield the text that names a source; a DataFrame becomes a temporary view meanwhile."""
         if not is_frame(source):
             check_text(source, "the source of a merge")
             yield str(source)
@@ -441,7 +441,7 @@ class LakeStatements:
 
 
 def _parquet_folder(table: str) -> str | None:
-    """The path of "parquet.`path`"; None for any other name."""
+    """Return the path of "parquet.`path`"; None for any other name."""
     parts = name_parts(table) or ()
     return parts[1] if len(parts) == 2 and parts[0].lower() == "parquet" else None
 

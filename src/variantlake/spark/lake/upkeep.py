@@ -1,4 +1,4 @@
-"""Statements about a whole table without Delta Spark, with the columns that it gives."""
+"""Run statements about a whole table without Delta Spark, but with its result columns."""
 
 from __future__ import annotations
 
@@ -90,13 +90,13 @@ _KEYS = "key STRING NOT NULL, value STRING NOT NULL"
 
 
 class TableStatements:
-    """Runs these statements over the tables of one session."""
+    """Runs such statements over the tables of one session."""
 
     def __init__(self, session: LakeSession) -> None:
         self._session = session
 
     def run(self, location: str, text: parts.Upkeep, source: str | None) -> DataFrame:
-        """The rows that Delta Spark gives; `source` is where the table is that is cloned."""
+        """Run a statement, and return Delta Spark's rows. `source` is the table to clone."""
         match text:
             case parts.CloneTable():
                 return self._clone(location, text, source or "")
@@ -123,7 +123,7 @@ class TableStatements:
                 self._convert(location, partitions)
                 return self._rows([], "")
             case parts.DropTable(table, missing_ok):
-                # As in Delta Spark: a table that is named by its path is in no catalog.
+                # As in Delta Spark, a table named by its path is in no catalog: nothing to drop.
                 if not missing_ok and not has_log(open_store(location)):
                     raise NotADeltaTable(f"there is no table {table}")
                 return self._rows([], "")
@@ -154,14 +154,14 @@ class TableStatements:
         return self._session.spark.createDataFrame(rows, schema)
 
     def _at(self, location: str, moment: parts.Moment) -> Snapshot:
-        """The version of a moment; the newest one for none."""
+        """Return the version at a moment; without one, the newest."""
         newest = self._snapshot(location)
         if moment == parts.Moment():
             return newest
         return version_of(newest, moment.version, self.time_of(moment.timestamp))
 
     def time_of(self, text: str | None) -> dt.datetime | None:
-        """The time that an expression says, in the session's time zone."""
+        """Evaluate a timestamp expression in the session's time zone; None for None."""
         return None if text is None else self._time_in(text)
 
     def _time_in(self, text: str) -> dt.datetime:
@@ -212,7 +212,7 @@ class TableStatements:
             options = ClusterOptions.of(text.where, None, CLUSTERED_FILE_BYTES, digest=True)
             done = cluster(snapshot, run, replace(options, by=text.z_order))
             clustered = bool(done.versions)
-        if not clustered:  # small files in order are still small files
+        if not clustered:  # clustering may leave small files
             compaction = CompactionOptions.of(
                 TARGET_FILE_BYTES, MAX_DELETED_SHARE, purge=text.purges
             )
@@ -241,7 +241,7 @@ class TableStatements:
         return self._rows([row], _RESTORE)
 
     def _convert(self, location: str, partitions: str) -> None:
-        """Parquet files become a table where they are; a table stays as it is."""
+        """Convert a folder of Parquet files in place; does nothing if it is a table already."""
         from variantlake.ingest.conversion.folders import convert_folder
         from variantlake.spark.load.ingest import convert
 
@@ -288,7 +288,7 @@ def _generate(snapshot: Snapshot, mode: str) -> None:
 
 
 def _truncate(snapshot: Snapshot) -> None:
-    """Take all files out of the table."""
+    """Remove all files from the table."""
     snapshot.check_writable(evaluated=True, kept=True)
     check_not_append_only(snapshot)
     started = time.perf_counter()
@@ -327,7 +327,7 @@ def _history_row(entry: HistoryEntry) -> tuple[Any, ...]:
 
 
 def _text(value: Any) -> str | None:
-    """A value of the history as Delta Spark shows it."""
+    """Format a value of the history as Delta Spark does."""
     return value if value is None or isinstance(value, str) else orjson.dumps(value).decode()
 
 
@@ -384,7 +384,7 @@ def _column_rows(snapshot: Snapshot, *, extended: bool) -> list[tuple[str, str, 
 
 
 def _column_facts(snapshot: Snapshot, column: str) -> list[tuple[str, str]]:
-    """What Spark says of one column. Raises InvalidSchema for one that is not there."""
+    """Return Spark's rows of DESCRIBE for a column. Raises InvalidSchema if there is none."""
     (name, *_) = field_path(snapshot.schema, quote_identifier(column))
     columns = StructType.fromJson(orjson.loads(snapshot.schema.to_json()))
     field = columns[name]

@@ -1,4 +1,4 @@
-"""`Lake.upsert`: a MERGE by a key, of a DataFrame by Spark and of other rows in this process."""
+"""`Lake.upsert`: MERGE by a key. Spark merges DataFrames, and this process all other rows."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def upsert(
     merge_schema: bool,
     **options: Any,
 ) -> ChangeResult:
-    """Put rows in the place of those with the same key, as `Lake.upsert` says.
+    """Replace rows that have the same key, as `Lake.upsert` does.
 
-    `merge` merges a DataFrame into the table by a condition; `options` are others of
+    `merge` merges a DataFrame into the table by a condition. `options` are passed to
     `Table.upsert`.
     """
     if not is_frame(rows):
@@ -53,7 +53,7 @@ def upsert(
 
 
 def _parsed(frame: DataFrame, table: StructType, json_columns: Collection[str]) -> DataFrame:
-    """The rows with Variants of JSON text, also of text for a VARIANT column, as `append` does."""
+    """Parse JSON text in `json_columns` and, as `append` does, for the table's VARIANT columns."""
     variants = {field.name.lower() for field in table.fields if isinstance(field.type, VariantType)}
     named = {name.lower() for name in json_columns}
     items = []
@@ -66,7 +66,7 @@ def _parsed(frame: DataFrame, table: StructType, json_columns: Collection[str]) 
 
 def _check_distinct(frame: DataFrame, key: Sequence[Ref]) -> None:
     """Raise InvalidQuery for two rows of one key: MERGE would insert both if the table has none."""
-    # A value that cannot be cast is an error of the merge itself.
+    # Cast leniently here, since the merge itself fails for a value that cannot be cast.
     texts = (str(replace(_of("", ref), strict=False)) for ref in key)
     names = [f"k{number}" for number in range(len(key))]
     keys = frame.selectExpr(*(f"{text} AS {name}" for text, name in zip(texts, names, strict=True)))
@@ -75,6 +75,6 @@ def _check_distinct(frame: DataFrame, key: Sequence[Ref]) -> None:
 
 
 def _of(side: str, ref: Ref) -> Ref:
-    """A column or path of the table, by the names that people see, as one of a side of a merge."""
+    """Qualify a column or path, by its logical names, with the name of a side of the merge."""
     names = ref.shown or ref.column
     return replace(ref, column=(side, *names) if side else names, shown=())
