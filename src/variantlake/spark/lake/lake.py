@@ -1,4 +1,4 @@
-"""`connect(spark)`: the whole of a lake; each method is a docstring and a call into a room."""
+"""`Lake`, which `connect(spark)` returns; its methods call functions of other packages."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ if TYPE_CHECKING:
 class Lake(Shown):
     """Delta tables with Variant columns, as one Spark session sees them.
 
-    The session's settings are never changed; nothing of ours is left in its catalog.
+    It leaves the session's settings as they are, and only `create_view` adds to its catalog.
     """
 
     def __init__(self, spark: SparkSession) -> None:
@@ -136,13 +136,13 @@ class Lake(Shown):
         """Run Spark SQL in which ``delta.`path` `` names a table.
 
         Paths of Variant columns are read from typed columns if that is exact, and files that
-        cannot match are skipped; the answer is what Spark gives on the unshredded data.
+        cannot match are skipped. The result is the same as Spark's on the unshredded data.
 
-        DELETE, UPDATE and MERGE change rows of our tables when they are given; their result is the
-        row of counts that Delta Spark gives. ALTER TABLE and COMMENT ON TABLE change the table;
-        CREATE TABLE, also with LIKE and AS SELECT, and REPLACE TABLE make one at its path. These
-        give no rows. If Spark has no Delta, or does not know the table, INSERT, OPTIMIZE, VACUUM,
-        RESTORE, CLONE, TRUNCATE and DESCRIBE are run here as well.
+        DELETE, UPDATE and MERGE run at once, and return the row of counts that Delta Spark returns.
+        ALTER TABLE and COMMENT ON TABLE change the table; CREATE TABLE, also with LIKE and AS
+        SELECT, and REPLACE TABLE make one at its path. These return no rows. If the session lacks
+        Delta Spark, or Delta Spark does not know the table, INSERT, OPTIMIZE, VACUUM, RESTORE,
+        CLONE, TRUNCATE and DESCRIBE run here as well.
 
         Args:
             query: The text, in Spark's own dialect.
@@ -151,7 +151,7 @@ class Lake(Shown):
             commit_properties: As for `ingest`.
 
         Raises:
-            InvalidQuery: Spark does not take the text; the message is Spark's.
+            InvalidQuery: Spark refuses the text; the message is Spark's.
             NotADeltaTable: A location without a log.
             MalformedLog, UnsupportedFeature: A table that cannot be read.
             What `delete`, `update`, `merge` and `alter` raise.
@@ -166,13 +166,13 @@ class Lake(Shown):
         *,
         tables: Mapping[str, Location] | None = None,
     ) -> QueryExplanation:
-        """What `sql` would read and skip, by which predicate, and how each path is read.
+        """Explain what `sql` would read and skip, by which predicate, and how it reads each path.
 
-        Or what a DataFrame would, in a session with `vl.spark.accelerate`: then it lists the tables
-        that are read in another way than Spark would read them.
+        In a session with `vl.spark.accelerate`, `query` may also be a DataFrame: then it lists the
+        tables that the rule reads in another way than Spark.
 
-        Nothing runs but the reading of logs, footers, small joined sides, and the first rows of a
-        file that is to be grouped. Arguments and errors as in `sql`.
+        It reads only logs, footers, small joined sides, and the first rows of a file whose rows the
+        query groups. Arguments and errors as in `sql`.
         """
         if not isinstance(query, str):
             return explain_frame(self._session.spark, query)
@@ -186,10 +186,10 @@ class Lake(Shown):
         timestamp: Time | None = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> Table:
-        """A table as a `vl.Table`, by any name that this lake knows, a catalog's too.
+        """Open a table as a `vl.Table`, by a registered name, a catalog's name, a path or a URL.
 
-        For what needs no Spark: `lake.open("events").properties`. Writes through it run in this
-        process. `table` is its name, path or URL, as for `read`; else as `Table.open`.
+        Use it for what needs no Spark: `lake.open("events").properties`. Writes through it run in
+        this process. `table` is as for `read`; otherwise as `Table.open`.
         """
         from variantlake.table.table import Table
 
@@ -199,19 +199,19 @@ class Lake(Shown):
     def read(
         self, table: Location, version: int | None = None, *, timestamp: Time | None = None
     ) -> DataFrame:
-        """The whole table as a DataFrame, its VARIANT columns as they are.
+        """Return the whole table as a DataFrame, with its VARIANT columns unchanged.
 
-        Columns that are NOT NULL in the table are not nullable, as in Delta Spark (of a session of
-        Connect all are). If a file has a NULL there, a query that needs the column fails.
+        NOT NULL columns of the table are not nullable, as in Delta Spark; on Spark Connect all
+        columns are nullable. If a file has a NULL in such a column, a query that needs it fails.
 
         Args:
-            table: Its name, path or URL, as everywhere: a name is one that was registered or that
-                a query could use, ``delta.`path` `` as well.
-            version: An older version of it; `path@v3` is one too.
-            timestamp: The version at this time instead; in UTC unless it says a zone.
+            table: Its name, path or URL. A name is registered, or one that a query could use,
+                including ``delta.`path` ``.
+            version: An older version of it; `path@v3` names one, too.
+            timestamp: The version at this time instead; in UTC unless it has a zone.
 
-        Raises as `sql` does for a table that cannot be read, NotADeltaTable for a name that nobody
-        knows, InvalidValue for a version that is not a whole number, or one with a time.
+        Raises as `sql` for a table that cannot be read, NotADeltaTable for an unknown name,
+        InvalidValue for a version that is not a whole number, or for both a version and a time.
         """
         check_table_version(version, timestamp)
         place = self._session.place(table)
@@ -224,19 +224,19 @@ class Lake(Shown):
     def table(
         self, table: Location, version: int | None = None, *, timestamp: Time | None = None
     ) -> DataFrame:
-        """A table as a DataFrame whose queries are planned as `sql` plans them.
+        """Return a table as a DataFrame, and plan queries over it as `sql` does.
 
         `lake.table("events").where("event:kind::string = 'x'").groupBy("day").count()` skips files,
-        reads paths from typed columns, and groups rows before Spark sees them. For that a rule goes
-        into the session's optimizer, which leaves all other tables to Spark until
-        `vl.spark.accelerate`. On Spark Connect it is what `read` gives.
+        reads paths from typed columns, and groups rows before Spark sees them. For this it puts a
+        rule into the session's optimizer, which leaves all other tables to Spark until
+        `vl.spark.accelerate`. On Spark Connect it returns the same as `read`.
 
         Args:
             table: Its name, path or URL, as for `read`.
             version: An older version of it.
-            timestamp: The version at this time instead; in UTC unless it says a zone.
+            timestamp: The version at this time instead; in UTC unless it has a zone.
 
-        Raises InvalidValue for a version that is not a whole number, or one with a time; as `read`.
+        Raises as `read`.
         """
         check_table_version(version, timestamp)
         place = self._session.place(table)
@@ -258,11 +258,11 @@ class Lake(Shown):
     ) -> DataFrame:
         """Make a temporary view with the frequent paths of a VARIANT column as typed columns.
 
-        `vl.profile(table).as_view(name)` gives its text instead, to keep or to change. The view is
-        of the table's newest version now; in the user's session, until the session ends.
+        `vl.profile(table).as_view(name)` returns its text instead, to keep or to change. The view
+        shows the version that is the newest now, and lasts until the user's session ends.
 
         Args:
-            name: The view's name, of one part.
+            name: The view's name, without dots.
             table: Its name, path or URL, as for `read`.
             column: The VARIANT column; None for the only one.
             sample_rows: The rows of the sample that decides which paths are frequent.
@@ -283,13 +283,13 @@ class Lake(Shown):
     def register(
         self, name: str, table: Location, *, storage_options: Mapping[str, str] | None = None
     ) -> None:
-        """Let queries of this Lake call a table `name`, in which dots part a database from it.
+        """Let queries of this Lake call a table `name`; a dot separates a database from the table.
 
-        For Spark without Delta's jar, whose catalog holds no Delta tables. A name given here goes
-        before the same one in Spark's catalog; `tables` of a query go before both.
-        `storage_options` say how we and our tasks reach its bucket, as for `Table.open`.
+        Use it for Spark without Delta's jar, whose catalog holds no Delta tables. A registered name
+        takes precedence over the same name in Spark's catalog, and `tables` of a query over both.
+        `storage_options` are for the table's bucket, as for `Table.open`, in our tasks too.
 
-        Raises NotADeltaTable, UnsupportedFeature for a table that is named and not there.
+        Raises NotADeltaTable, UnsupportedFeature if `table` names a table that does not exist.
         """
         check_location(name, table)
         reach_with(table, storage_options)
@@ -306,26 +306,25 @@ class Lake(Shown):
         select: str | Expr | Sequence[str | Expr] = "*",
         where: str | Expr | None = None,
     ) -> DataFrame:
-        """The rows that versions of a table brought, took and changed: the change data feed.
+        """Return the change data feed: rows that versions inserted, deleted and updated.
 
         Each row has `_change_type` (`insert`, `delete`, `update_preimage`, `update_postimage`),
-        `_commit_version` and `_commit_timestamp` after the table's columns. Delta Spark's jar is
-        not needed.
+        `_commit_version` and `_commit_timestamp` after the table's columns. It needs no Delta
+        Spark.
 
         Args:
             table: Its name, path or URL, as for `read`.
-            starting_version: The first version whose changes are wanted; 0 if no start is given.
+            starting_version: The first version to return changes of; 0 without any start.
             ending_version: The last one; the newest if None.
-            starting_timestamp: Instead of a first version: the first one that is not older. A time
-                without a zone is in UTC.
-            ending_timestamp: Instead of a last version: the last one that is not newer.
-            select: Columns and paths, as in a SELECT list of Spark; the three columns as well.
-            where: A condition, as after WHERE. Files are skipped by it here, and not by a `filter`
-                on the result.
+            starting_timestamp: Instead of a first version: start at the first one that is not
+                older. A time without a zone is in UTC.
+            ending_timestamp: Instead of a last version: end at the last one that is not newer.
+            select: Columns and paths, as in a SELECT list of Spark; also the three columns.
+            where: A condition, as after WHERE. It skips files, unlike a `filter` on the result.
 
         Raises:
-            InvalidQuery: No range, or an empty one; text that Spark does not take.
-            MissingSource: A version that does not exist, or is not in the log any more.
+            InvalidQuery: No range, or an empty one; text that Spark refuses.
+            MissingSource: A version that does not exist, or is no longer in the log.
             UnsupportedFeature: A version of the range recorded no changes
                 (`delta.enableChangeDataFeed`), or its schema cannot be read as the last one.
         """
@@ -349,29 +348,29 @@ class Lake(Shown):
     ) -> LoadResult:
         """Load JSON documents into a VARIANT column of a table, in one commit.
 
-        Each Spark task reads its own part of the input and writes files itself; no row passes
+        Each Spark task reads a part of the input and writes files itself, so that no row passes
         through the JVM. Executors must reach sources and table by the same names.
 
         Args:
-            table: Its name, path or URL, as for `read`; it is made if there is none.
+            table: Its name, path or URL, as for `read`; created if it does not exist.
             sources: Files, globs or folders of newline-delimited JSON, plain, gzip, zstd or
                 bz2, on a disk or in an object store; or `vl.ndjson(...)`, `vl.json_array(...)`,
                 `vl.json_files(...)`.
             progress: Called a few times a second while tasks run.
             **options: As for `Table.append`, and these.
 
-                - `column`: the VARIANT column that takes the documents; the table's only one unless
-                  it is given, `event` in a new table. Other columns get NULL.
-                - `shredding`: which paths become columns, as DDL (`"kind STRING, n BIGINT"`);
-                  `VARIANT` for none. None takes the table's own, or learns it from a sample and
-                  keeps it.
-                - `properties`: table properties for a table that is made here.
+                - `column`: the VARIANT column for the documents. The default is the table's only
+                  one, or `event` in a new table. Other columns get NULL.
+                - `shredding`: the paths that become columns, as DDL (`"kind STRING, n BIGINT"`);
+                  `VARIANT` for none. None uses the table's shredding, or infers it from a sample
+                  and stores it in the table.
+                - `properties`: properties of a new table.
 
         Raises:
             MissingSource, InvalidJson, LimitExceeded, MalformedFile: A source that is missing or
                 bad, with file, line and column. Nothing is committed and no file is left.
             InvalidSchema: The table has no such VARIANT column, or the DDL does not parse.
-            InvalidValue: An option that cannot be.
+            InvalidValue: An invalid option.
             NotADeltaTable: The location holds files but no log.
             UnsupportedFeature: The table needs a feature that we do not write.
             CommitConflict: Another writer changed the table in a way that contradicts this load.
@@ -403,10 +402,10 @@ class Lake(Shown):
         metrics_file: str | os.PathLike[str] | None = None,
         **options: Unpack[AutoloadOptionKeywords],
     ) -> AutoloadResult:
-        """Load what is new in a folder or bucket, each file exactly once; see `vl.autoload`.
+        """Load new files of a folder or bucket, each exactly once; see `vl.autoload`.
 
-        Spark's executors run the tasks of batches that are more than one. `storage_options` say how
-        the source is reached.
+        Spark's executors run the tasks of a batch that has several. `storage_options` are for the
+        source.
         """
         from variantlake.autoloading.run import run_autoload
         from variantlake.spark.load.ingest import parallelism, runner
@@ -436,7 +435,7 @@ class Lake(Shown):
         storage_options: Mapping[str, str] | None = None,
         **options: Unpack[ConvertKeywords],
     ) -> ConvertResult:
-        """Convert Parquet files into a table; `vl.convert` says how, and names the options.
+        """Convert Parquet files into a table; `vl.convert` describes how, and its options.
 
         Spark's executors convert the files, and the driver makes the one commit. `table` is its
         name, path or URL, as for `ingest`. Raises as `vl.convert`.
@@ -472,8 +471,8 @@ class Lake(Shown):
     ) -> Table:
         """Create an empty table, and open it; arguments and errors are those of `Table.create`.
 
-        `table` is a path, a URL, or a name that was registered. `lake.sql("CREATE TABLE ...")`
-        makes one by its text.
+        `table` is a path, a URL, or a registered name. `lake.sql("CREATE TABLE ...")` creates one
+        with SQL.
         """
         from variantlake.table.table import Table
 
@@ -506,30 +505,30 @@ class Lake(Shown):
     ) -> LoadResult:
         """Append rows in one commit.
 
-        A DataFrame and files of documents are written by Spark's tasks, to a new table if there is
-        none. All else that `Table.append` takes goes into a table that is there, in this process.
+        Spark's tasks write DataFrames and files of documents, to a new table if there is none. This
+        process writes any other data that `Table.append` takes, to an existing table.
 
         Args:
             table: Its name, path or URL, as for `read`.
             data: A DataFrame with the table's columns by name, VARIANT columns as they are; paths
-                of files, as for `ingest`; dicts and other rows of Python, or tables of Arrow,
-                pandas and Polars, as for `Table.append`.
-            column: The VARIANT column that takes documents; the only one unless it is given.
-            json_columns: VARIANT columns that the rows give as JSON text.
-            shredding: DDL of what becomes columns, by VARIANT column, or of the only one. None
-                takes the table's own, or infers it from a sample.
-            properties: Table properties for a table that is made here.
+                of files, as for `ingest`; dicts and other Python rows, or Arrow, pandas and Polars
+                tables, as for `Table.append`.
+            column: The VARIANT column for documents; by default the only one.
+            json_columns: VARIANT columns for which the rows have JSON text.
+            shredding: DDL of the paths that become columns, by VARIANT column, or of the only one.
+                None uses the table's shredding, or infers it from a sample.
+            properties: Properties of a new table.
             **options: `mode`, `max_bad`, `load_id`, `unique_by`, `on_duplicate`, `order_by`,
                 `arrays`, `target_file_size` and `max_rows_per_file` as for `ingest`;
                 `merge_schema=True` adds the columns and fields of structs that the table does not
                 have; `partition_by` names a new table's partition columns;
-                `truncate_timestamps=True` cuts digits of timestamps below microseconds, which are
-                an error otherwise.
+                `truncate_timestamps=True` truncates timestamps to microseconds, instead of raising
+                an error.
 
         Raises:
             InvalidSchema: The data do not fit the table's columns.
             InvalidJson, MalformedVariant, InvalidValue, LimitExceeded: A bad value, with its row.
-            NotADeltaTable: There is no table, and such rows make none.
+            NotADeltaTable: There is no table, and such rows cannot create one.
             UnsupportedFeature: The table needs a feature that we do not write.
             CommitConflict: Another writer changed the table in a way that contradicts this.
             MissingDependency: The executors' Python has no `variantlake`.
@@ -558,16 +557,16 @@ class Lake(Shown):
     ) -> Stage:
         """Write rows as `append` does, but commit nothing; see `Table.stage`.
 
-        Spark's executors write what they append, and Spark checks what rows of a DataFrame and of
-        documents have to fulfil. `Stage.scan`,
-        `Stage.check`, `Stage.publish` and `Stage.drop` need no Spark.
+        Spark's executors write the data that they write for `append`, and Spark checks the table's
+        constraints on rows of DataFrames and documents. `Stage.scan`, `Stage.check`,
+        `Stage.publish` and `Stage.drop` need no Spark.
 
         Args:
             table: Its name, path or URL, as for `read`.
             data: As for `append`.
-            column: The VARIANT column that takes documents; the only one unless it is given.
+            column: The VARIANT column for documents; by default the only one.
             json_columns: As for `append`.
-            **options: As for `append`, and for documents as for `ingest`, but for `merge_schema`
+            **options: As for `append`, and for documents as for `ingest`, except `merge_schema`
                 and `unique_by`.
 
         Raises:
@@ -593,7 +592,7 @@ class Lake(Shown):
 
         def load(staging: Staging) -> LoadResult:
             if is_frame(data):
-                # Those of documents are refused there.
+                # `append` refuses options of documents.
                 given = cast("dict[str, Any]", {"json_columns": json_columns, **options})
                 return append(spark, data, location, overwrite=staging, **given)
             documents: Any = data
@@ -602,7 +601,7 @@ class Lake(Shown):
         return stage_load(location, load, options)
 
     def stages(self, table: Location) -> list[Stage]:
-        """The loads of a table that are staged and neither published nor dropped, oldest first.
+        """List the table's staged loads, neither published nor dropped, oldest first.
 
         `table` is its name, path or URL, as for `read`.
         """
@@ -623,29 +622,30 @@ class Lake(Shown):
         json_columns: Collection[str] = (),
         **options: Unpack[DocumentKeywords],
     ) -> LoadResult:
-        """Put rows in the place of a table's rows, or of some partitions', in one commit.
+        """Replace the rows of a table, or of some of its partitions, in one commit.
 
         Args:
             table: Its name, path or URL, as for `read`.
             data: As for `append`.
-            where: Only these partitions: `{"day": date(2026, 1, 2)}` or `"day >= '2026-01-02'"`,
-                a condition over partition columns. All new rows must be in them.
-            partitions: Only those partitions are replaced that the new rows are in.
-            expected_version: The version of the table that the new rows were made of. Rows that
-                another writer added or removed since, among those that are replaced, raise
-                CommitConflict. None replaces what the newest version holds, but of a
-                DataFrame that this lake's `read`, `table` or `sql` made of the table, at its newest
-                version then: that version is expected.
-            column: The VARIANT column that takes documents; the only one unless it is given.
+            where: Replace only these partitions: `{"day": date(2026, 1, 2)}` or
+                `"day >= '2026-01-02'"`, a condition over partition columns. All new rows must be in
+                them.
+            partitions: Replace only the partitions that have new rows.
+            expected_version: The version of the table from which the new rows were computed. If
+                another writer has since added or removed rows among those to replace, this raises
+                CommitConflict. None replaces the rows of the newest version. But for a DataFrame
+                that this lake's `read`, `table` or `sql` made of the table's newest version, None
+                expects that version.
+            column: The VARIANT column for documents; by default the only one.
             json_columns: As for `append`.
             **options: As for `append`, and for documents as for `ingest`.
 
         Raises:
-            InvalidSchema: The data do not fit the table, or it is not partitioned so.
+            InvalidSchema: The data do not fit the table, or it lacks these partition columns.
             InvalidQuery: A condition that does not parse.
             InvalidValue: A row is not in the partitions of `where`, or cannot be stored.
-            CommitConflict: Another writer added or removed rows of what is replaced.
-            TableReplaced: The DataFrame was read of another table at this location.
+            CommitConflict: Another writer added or removed rows among those to replace.
+            TableReplaced: The DataFrame was read from an earlier table at this location.
             MissingSource: The expected version is not in the log.
             UnsupportedFeature: As for `append`; also an append-only table.
         """
@@ -680,32 +680,32 @@ class Lake(Shown):
         metrics_file: str | os.PathLike[str] | None = None,
         **options: Unpack[LoadKeywords],
     ) -> LoadResult:
-        """Append a batch that `foreachBatch` gives, once however often it comes.
+        """Append a batch from `foreachBatch` exactly once, even if Spark repeats it.
 
-        The commit carries `query` and `batch_id` (a `txn` action). A batch that the table has
-        already is not written again: `already_loaded` in the result says so.
+        The commit records `query` and `batch_id` in a `txn` action. If the table has the batch
+        already, nothing is written, and `already_loaded` in the result is true.
 
         Args:
             table: Its name, path or URL, as for `read`.
             data: The batch.
             batch_id: Its number.
-            query: The name by which the table knows the stream. None takes the id that Spark keeps
-                in its checkpoint; Spark Connect does not tell that one.
+            query: The stream's name in the table's log. None uses the id in the stream's
+                checkpoint, which Spark Connect does not expose.
             json_columns: As for `append`.
             partition_by: As for `append`.
             shredding: As for `append`.
             properties: As for `append`.
             merge_schema: As for `append`.
-            auto_compact: Whether small files are joined after the commit if a partition has
-                many of them. None asks the table's property `delta.autoOptimize.autoCompact`.
-            metrics_file: A file in which the figures of this stream are kept, in the text form of
-                Prometheus; of one query alone.
+            auto_compact: Whether to compact small files after the commit if a partition has many of
+                them. None uses the table property `delta.autoOptimize.autoCompact`.
+            metrics_file: A file for the metrics of this stream, in Prometheus' text format. Use one
+                file for each query.
             **options: As for `append`.
 
         Raises:
-            LostCheckpoint: The table has later batches of this query, or this batch of another
+            LostCheckpoint: The table has later batches of this query, or this batch from another
                 checkpoint: the checkpoint was lost, or is an old one.
-            InvalidValue: No query is named, outside of a stream.
+            InvalidValue: `query` is None outside of a stream.
         """
         # Loads the kernels, which queries do without.
         from variantlake.spark.load.append_target import NewTable
@@ -730,10 +730,11 @@ class Lake(Shown):
     def alter(
         self, table: Location, change: str, *, commit_properties: CommitProperties = None
     ) -> CommitResult:
-        """Change a table by what SQL has after ALTER TABLE and its name; the new version.
+        """Change a table with the rest of an ALTER TABLE statement; returns the new version.
 
-        `lake.alter(t, "RENAME COLUMN a TO b")`, as `lake.sql("ALTER TABLE ...")`; Spark checks what
-        rows have to fulfil. `table` is its name, path or URL, as for `read`; else as `Table.alter`.
+        `lake.alter(t, "RENAME COLUMN a TO b")` is `lake.sql("ALTER TABLE ...")`. Spark checks
+        constraints on rows. `table` is its name, path or URL, as for `read`; otherwise as
+        `Table.alter`.
         """
         check_text(change, "a change of a table")
         version = self._statements.alter(self._session.written_to(table), parse_alteration(change))
@@ -748,13 +749,13 @@ class Lake(Shown):
         *,
         commit_properties: CommitProperties = None,
     ) -> CommitResult:
-        """Add a CHECK constraint, once Spark has seen that every row fulfils it; the new version.
+        """Add a CHECK constraint if every row fulfils it, as Spark checks; returns the new version.
 
-        `lake.add_constraint(t, "kinds", "event:kind::string IN ('a', 'b')")`: paths of Variants
-        may stand in it. NULL does not fulfil it. `Table.drop_constraint` removes it.
+        `lake.add_constraint(t, "kinds", "event:kind::string IN ('a', 'b')")`: it may use paths of
+        Variants. NULL does not fulfil it. `Table.drop_constraint` removes it.
 
         Raises:
-            InvalidQuery: Spark does not take the expression.
+            InvalidQuery: Spark refuses the expression.
             InvalidValue: A row breaks it, or the table has one of this name.
             CommitConflict: Another writer added rows in the meantime.
             UnsupportedFeature: As for `append`.
@@ -769,9 +770,9 @@ class Lake(Shown):
     def set_not_null(
         self, table: Location, column: str, *, commit_properties: CommitProperties = None
     ) -> CommitResult:
-        """Make a column NOT NULL, once Spark has seen that no row has NULL there.
+        """Make a column NOT NULL if no row has a NULL there, as Spark checks.
 
-        Raises InvalidSchema for a column that is not there, else as `add_constraint`.
+        Raises InvalidSchema for a column that does not exist, otherwise as `add_constraint`.
         """
         version = self._statements.alter(self._session.written_to(table), NotNull(column, True))
         return CommitResult(version=version)
@@ -784,9 +785,9 @@ class Lake(Shown):
         *,
         commit_properties: CommitProperties = None,
     ) -> CommitResult:
-        """Set properties of a table, and add the features that they need; the new version.
+        """Set properties of a table, and add the features that they need; returns the new version.
 
-        `table` is its name, path or URL, as for `read`; else as `Table.set_properties`.
+        `table` is its name, path or URL, as for `read`; otherwise as `Table.set_properties`.
         """
         snapshot = self._session.snapshot(table)
         run = self._session.rewriter(snapshot)
@@ -796,24 +797,24 @@ class Lake(Shown):
     def analyze(
         self, table: Location, *, dry_run: bool = False, commit_properties: CommitProperties = None
     ) -> AnalyzeResult:
-        """Add missing statistics to files of other writers; the driver reads their footers.
+        """Add missing statistics of files by other writers; the driver reads their footers.
 
-        `table` is its name, path or URL, as for `read`; else as `Table.analyze`.
+        `table` is its name, path or URL, as for `read`; otherwise as `Table.analyze`.
         """
         return analyze(self._session.snapshot(table), dry_run=dry_run)
 
     def history(self, table: Location, limit: int | None = None) -> list[HistoryEntry]:
-        """The commits that a table's log still holds, newest first.
+        """List the commits that a table's log still holds, newest first.
 
-        `table` is its name, path or URL, as for `read`; else as `Table.history`.
+        `table` is its name, path or URL, as for `read`; otherwise as `Table.history`.
         """
         check_limit(limit)
         return self._session.snapshot(table).history(limit)
 
     def files(self, table: Location) -> pa.Table:
-        """One row for each data file of a table's newest version, as Arrow.
+        """Return one row for each data file of a table's newest version, as Arrow.
 
-        `table` is its name, path or URL, as for `read`; else as `Table.files`.
+        `table` is its name, path or URL, as for `read`; otherwise as `Table.files`.
         """
         return self._session.snapshot(table).files.whole()
 
@@ -827,7 +828,7 @@ class Lake(Shown):
     ) -> Scan:
         """Read rows of a table in the driver, without a Spark job; `lake.table` reads with Spark.
 
-        `table` is its name, path or URL, as for `read`; else as `Table.scan`.
+        `table` is its name, path or URL, as for `read`; otherwise as `Table.scan`.
         """
         return scan_of(self._session.snapshot(table), select, where, limit)
 
@@ -840,21 +841,21 @@ class Lake(Shown):
         dry_run: bool = False,
         commit_properties: CommitProperties = None,
     ) -> ChangeResult:
-        """Delete rows in one commit; gives what was done.
+        """Delete rows in one commit; returns what was done.
 
-        If the local engine takes the condition the rows are found without a job of Spark, on
-        bounds and typed columns; else Spark finds them by any condition that it takes.
+        If the local engine supports the condition, it finds the rows without a Spark job, by bounds
+        and typed columns. Otherwise Spark finds them.
 
         Args:
             table: Its name, path or URL, as for `read`.
-            where: A condition as it stands after WHERE; rows for which it is NULL stay. None
-                deletes all rows.
-            dry_run: Change nothing, and tell what would be done.
+            where: A condition, as after WHERE. Rows for which it is NULL stay. None deletes all
+                rows.
+            dry_run: Change nothing, and return what would be done.
             commit_properties: As for `ingest`.
 
         Raises:
-            InvalidQuery: Spark does not take the condition.
-            InvalidValue: A value that a cast in the condition fails at.
+            InvalidQuery: Spark refuses the condition.
+            InvalidValue: A cast in the condition fails for a value.
             UnsupportedFeature: An append-only table, or a feature that we do not write, by name,
                 if Delta Spark is not configured to do it.
             CommitConflict: Another writer changed the same rows, or added some that `where` finds.
@@ -873,18 +874,18 @@ class Lake(Shown):
         dry_run: bool = False,
         commit_properties: CommitProperties = None,
     ) -> ChangeResult:
-        """Give columns new values in some rows, in one commit; gives what was done.
+        """Set columns in some rows, in one commit; returns what was done.
 
         `lake.update(t, {"n": vl.expr("n + 1"), "kind": "new"}, "event:kind::string = 'x'")`.
 
         Args:
             table: Its name, path or URL, as for `read`.
-            set: By column, field of a struct (`{"address.city": "Rome"}`) or path of a Variant
-                (`{"event:user.name": "Ada"}`) the new value, as for `Table.update`; of SQL any
-                expression that Spark takes.
+            set: The new values, as for `Table.update`, by column, field of a struct
+                (`{"address.city": "Rome"}`) or path of a Variant (`{"event:user.name": "Ada"}`).
+                SQL may be any expression that Spark supports.
             where: As for `delete`.
-            dry_run: Change nothing, and tell what would be done. The new rows are computed, to see
-                whether the table takes them.
+            dry_run: Change nothing, and return what would be done. It computes the new rows to
+                check that the table accepts them.
             commit_properties: As for `ingest`.
 
         Raises as `delete`; InvalidValue for a row that a constraint of the table refuses.
@@ -918,19 +919,18 @@ class Lake(Shown):
         dry_run: bool = False,
         commit_properties: CommitProperties = None,
     ) -> ChangeResult:
-        """Merge rows into a table, in one commit; gives what was done.
+        """Merge rows into a table, in one commit; returns what was done.
 
-        `lake.merge(t, df, "t.id = s.id")` updates the rows that are there and inserts the others.
+        `lake.merge(t, df, "t.id = s.id")` updates rows that match and inserts the others.
 
         Args:
             table: Its name, path or URL, as for `read`.
-            source: A DataFrame, or what may stand after USING: a table's name, or a query in
-                parentheses.
-            on: The condition that a row of the table and one of the source match by.
-            *clauses: As in MERGE: `"WHEN MATCHED AND s.gone THEN DELETE"`, in their order; without
-                any UPSERT.
-            target_alias: What `on` and the clauses call the table.
-            source_alias: What they call the source.
+            source: A DataFrame, or SQL as after USING: a table's name, or a query in parentheses.
+            on: The condition under which a row of the table matches one of the source.
+            *clauses: As in MERGE: `"WHEN MATCHED AND s.gone THEN DELETE"`, in order. Without any,
+                rows that match are updated and the others inserted.
+            target_alias: The name of the table in `on` and the clauses.
+            source_alias: The name of the source.
             tables: As for `sql`.
             merge_schema: Add the columns that clauses write and the table does not have, as
                 MERGE WITH SCHEMA EVOLUTION does.
@@ -961,7 +961,7 @@ class Lake(Shown):
         merge_schema: bool = False,
         commit_properties: CommitProperties = None,
     ) -> MergeBuilder:
-        """A MERGE whose clauses are methods, as `Table.merge_builder`."""
+        """Build a MERGE with methods for its clauses, as `Table.merge_builder`."""
 
         def run(clauses: tuple[str, ...], dry_run: bool) -> ChangeResult:
             return self.merge(
@@ -991,17 +991,17 @@ class Lake(Shown):
         commit_properties: CommitProperties = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> ChangeResult:
-        """Put rows in the place of those with the same key, and insert the others, in one commit.
+        """Replace rows that have the same key, and insert the others, in one commit.
 
         `lake.upsert("events", df, key="event:id::string")`. A row whose key is NULL is always
-        inserted. Rows of a DataFrame are merged by Spark, all others in this process.
+        inserted. Spark merges a DataFrame, and this process merges other rows.
 
         Args:
             table: Its name, path or URL, as for `read`.
             rows: A DataFrame, or rows as for `Table.upsert`, with all columns of the table.
-            key: Columns and paths with their types, as in `scan`; several in one text or in a list.
+            key: Columns and paths with their types, as in `scan`, in one text or in a list.
             json_columns: As for `Table.upsert`.
-            merge_schema: As for `merge`; columns that the rows do not have stay as they are.
+            merge_schema: As for `merge`; columns that the rows do not have keep their values.
             dry_run: As for `update`.
             commit_properties: As for `ingest`.
             storage_options: As for `Table.upsert`.
@@ -1025,9 +1025,9 @@ class Lake(Shown):
     def drift(
         self, table: Location, column: str | None = None, *, progress: OnProgress | None = None
     ) -> Drift:
-        """How far a table's layout has drifted from its data; the driver reads files' footers.
+        """Measure how far a table's layout has drifted from its data; the driver reads footers.
 
-        `table` is its name, path or URL, as for `read`; else as `Table.drift`.
+        `table` is its name, path or URL, as for `read`; otherwise as `Table.drift`.
         """
         snapshot = self._session.snapshot(table)
         return drift(snapshot, column, progress=progress)
@@ -1045,10 +1045,10 @@ class Lake(Shown):
         progress: OnProgress | None = None,
         commit_properties: CommitProperties = None,
     ) -> ClusterResult:
-        """Order rows across files by the paths that the table is clustered by; no row changes.
+        """Order rows across files by the table's clustering paths; no row changes.
 
-        The driver plans and commits, and Spark's executors rewrite the files: a task a group of
-        files that overlap. `table` is its name, path or URL, as for `read`; else as
+        The driver plans and commits, and Spark's executors rewrite the files: one task for each
+        group of files that overlap. `table` is its name, path or URL, as for `read`; otherwise as
         `Table.cluster`.
         """
         # Loads the kernels, which queries do without.
@@ -1075,10 +1075,10 @@ class Lake(Shown):
         progress: OnProgress | None = None,
         commit_properties: CommitProperties = None,
     ) -> ReshredResult:
-        """Shred a table's VARIANT columns anew, and the files that gain by it; no row changes.
+        """Change the shredding of VARIANT columns, and rewrite files that profit; no row changes.
 
-        The driver plans and commits, and Spark's executors rewrite the files, one a task. `table`
-        is its name, path or URL, as for `read`; else as `Table.reshred`.
+        The driver plans and commits, and Spark's executors rewrite the files, one for each task.
+        `table` is its name, path or URL, as for `read`; otherwise as `Table.reshred`.
         """
         from variantlake.maintenance.reshredding.reshred import ReshredOptions
 
@@ -1098,7 +1098,7 @@ class Lake(Shown):
     ) -> ReshredResult:
         """Store all Variants whole, and forbid shredding; Spark's executors rewrite the files.
 
-        `table` is its name, path or URL, as for `read`; else as `Table.unshred`.
+        `table` is its name, path or URL, as for `read`; otherwise as `Table.unshred`.
         """
         from variantlake.maintenance.reshredding.reshred import ReshredOptions
 
@@ -1116,10 +1116,10 @@ class Lake(Shown):
         progress: OnProgress | None = None,
         commit_properties: CommitProperties = None,
     ) -> ReshredResult:
-        """Take a feature out of a table's protocol, for readers and writers that lack it.
+        """Remove a feature from a table's protocol, for readers and writers that lack it.
 
-        Spark's executors rewrite the files that need it first. `table` is its name, path or URL,
-        as for `read`; else as `Table.drop_feature`.
+        Spark's executors first rewrite the files that need it. `table` is its name, path or URL,
+        as for `read`; otherwise as `Table.drop_feature`.
         """
         from variantlake.maintenance.drop_feature import drop_feature
 
@@ -1141,9 +1141,9 @@ class Lake(Shown):
         *,
         progress: OnProgress | None = None,
     ) -> Digest:
-        """A hash of a table's rows, whatever their order, files and layout; the driver reads.
+        """Hash a table's rows, whatever their order, files and layout; the driver reads them.
 
-        `table` is its name, path or URL, as for `read`; else as `Table.digest`.
+        `table` is its name, path or URL, as for `read`; otherwise as `Table.digest`.
         """
         from variantlake.maintenance.compare_versions import digest_rows
 
@@ -1158,10 +1158,10 @@ class Lake(Shown):
         *,
         progress: OnProgress | None = None,
     ) -> VersionComparison:
-        """Whether two versions of a table have the same rows; names those that differ.
+        """Compare the rows of two versions of a table, and name those that differ.
 
-        The driver reads the files that one of the two has. `table` is its name, path or URL, as
-        for `read`; else as `Table.check_rewrite`.
+        The driver reads the files that only one of the two has. `table` is its name, path or URL,
+        as for `read`; otherwise as `Table.check_rewrite`.
         """
         from variantlake.maintenance.compare_versions import check_rewrite
 
@@ -1182,10 +1182,10 @@ class Lake(Shown):
         progress: OnProgress | None = None,
         commit_properties: CommitProperties = None,
     ) -> OptimizeResult:
-        """Join small files, and rewrite files of which many rows are deleted; no row changes.
+        """Compact small files, and rewrite files with many deleted rows; no row changes.
 
-        Spark's executors rewrite the files, a group a task, and the driver commits. `table` is its
-        name, path or URL, as for `read`; else as `Table.optimize`.
+        Spark's executors rewrite the files, one group for each task, and the driver commits.
+        `table` is its name, path or URL, as for `read`; otherwise as `Table.optimize`.
         """
         # Loads the kernels, which queries do without.
         from variantlake.maintenance.optimize import optimize
@@ -1216,10 +1216,10 @@ class Lake(Shown):
         progress: OnProgress | None = None,
         commit_properties: CommitProperties = None,
     ) -> VacuumResult:
-        """Remove files below a table's folder that no version within the retention needs.
+        """Delete files below a table's folder that no version within the retention needs.
 
-        The driver lists and deletes, by its own store; no Spark job runs. `table` is its name, path
-        or URL, as for `read`; else as `Table.vacuum`.
+        The driver lists and deletes the files without a Spark job. `table` is its name, path or
+        URL, as for `read`; otherwise as `Table.vacuum`.
         """
         return vacuum(
             self._session.snapshot(table),
@@ -1244,9 +1244,9 @@ class Lake(Shown):
         progress: OnProgress | None = None,
         commit_properties: CommitProperties = None,
     ) -> RestoreResult:
-        """Make an older version of a table the newest one, in one commit; the driver does it.
+        """Make an older version of a table the newest one, in one commit, without a Spark job.
 
-        `table` is its name, path or URL, as for `read`; else as `Table.restore`.
+        `table` is its name, path or URL, as for `read`; otherwise as `Table.restore`.
         """
         return restore(
             self._session.snapshot(table),
@@ -1267,7 +1267,7 @@ class Lake(Shown):
         move: bool = False,
         commit_properties: CommitProperties = None,
     ) -> NamedVersion:
-        """Give a version of a table a name. `table` is as for `read`; else as `Table.tag`."""
+        """Give a version of a table a name. `table` is as for `read`; otherwise as `Table.tag`."""
         newest = self._session.snapshot(table)
         number = newest.version if version is None else version
         return name_version(newest, name, number, move=move)
@@ -1276,11 +1276,11 @@ class Lake(Shown):
     def untag(
         self, table: Location, name: str, *, commit_properties: CommitProperties = None
     ) -> NamedVersion:
-        """Take a name from its version. `table` is as for `read`; else as `Table.untag`."""
+        """Remove a version's name. `table` is as for `read`; otherwise as `Table.untag`."""
         return remove_name(self._session.snapshot(table), name)
 
     def tags(self, table: Location) -> list[NamedVersion]:
-        """The versions of a table that have names. `table` is as for `read`; see `Table.tags`."""
+        """List the named versions of a table. `table` is as for `read`; see `Table.tags`."""
         return named_versions(self._session.snapshot(table).domains.values())
 
     @takes_commit_properties
@@ -1297,9 +1297,9 @@ class Lake(Shown):
         commit_properties: CommitProperties = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> CloneResult:
-        """Make another table with the rows of a version, at a path or URL; the driver does it.
+        """Make a table at a path or URL with the rows of a version, without a Spark job.
 
-        `table` is its name, path or URL, as for `read`; else as `Table.clone`.
+        `table` is its name, path or URL, as for `read`; otherwise as `Table.clone`.
         """
         reach_with(target, storage_options)
         source = self._session.snapshot(table)
@@ -1308,16 +1308,16 @@ class Lake(Shown):
         return clone(source, os.fspath(target), deep=deep, dry_run=dry_run, progress=progress)
 
     def health(self, table: Location, *, orphans: bool = False) -> Health:
-        """What makes a table slow or large, each finding with what helps; the driver reads.
+        """List what makes a table slow or large, and what helps; the driver reads.
 
-        `table` is its name, path or URL, as for `read`; else as `Table.health`.
+        `table` is its name, path or URL, as for `read`; otherwise as `Table.health`.
         """
         return health(self._session.snapshot(table), orphans=orphans)
 
     def checkpoint(self, table: Location) -> CommitResult:
         """Write a checkpoint of a table's newest version.
 
-        `table` is its name, path or URL, as for `read`; else as `Table.checkpoint`.
+        `table` is its name, path or URL, as for `read`; otherwise as `Table.checkpoint`.
         """
         version = write_checkpoint(self._session.snapshot(table).store)
         return CommitResult(version=version)
@@ -1332,10 +1332,10 @@ class Lake(Shown):
         dry_run: bool = False,
         commit_properties: CommitProperties = None,
     ) -> EraseResult:
-        """Erase rows so that in the end nothing below the table's folder holds them.
+        """Erase rows so that in the end no file below the table's folder holds them.
 
-        The driver finds and rewrites, without a Spark job; the condition is one that `Table.scan`
-        takes. `table` is its name, path or URL, as for `read`; else as `Table.erase`.
+        The driver finds and rewrites them without a Spark job; the condition is as for
+        `Table.scan`. `table` is its name, path or URL, as for `read`; otherwise as `Table.erase`.
         """
         text = None if where is None else str(where)
         return erase(self._session.snapshot(table), text, purges=purge, dry_run=dry_run)
@@ -1360,7 +1360,7 @@ class Lake(Shown):
 
 
 def _named(location: str) -> Named:
-    """A table of which the user wrote no name: by its location, as a query would name it."""
+    """Return a statement's target by its location, since the user named it outside the text."""
     return Named(delta_name(location), location)
 
 
