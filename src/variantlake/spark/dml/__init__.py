@@ -1,6 +1,6 @@
-"""Changing rows with Spark: its own conditions and expressions over rows that know their places.
+"""DELETE, UPDATE and MERGE with Spark's conditions and expressions, over rows with their places.
 
-In: a statement, or its parts. Out: one commit, and the counts that Spark's statement gives.
-Spark finds rows and computes new ones in one job, whose tasks write the new files themselves; what
-becomes of the old files is decided by `variantlake.dml`, as without Spark.
+In: a statement, or its parts. Out: one commit, and the counts that Delta Spark returns.
+Spark finds rows and computes new ones in one job, whose tasks write the new files themselves.
+`variantlake.dml` decides on the old files, as it does without Spark.
 """

@@ -1,4 +1,4 @@
-"""Run a statement that changes rows: Spark's rows in, one commit out."""
+"""Run a statement that changes rows as one Spark job and one commit."""
 
 from __future__ import annotations
 
@@ -57,21 +57,20 @@ _NOT_CHANGED = "nothing was changed; correct the row or leave it out"
 
 
 class Runner(Protocol):
-    """What runs queries: classic or Connect."""
+    """Runs queries, in a classic session or on Spark Connect."""
 
     def run(self, text: str, args: Any, resolve: Resolve) -> DataFrame:
-        """The query's DataFrame."""
+        """Return the query's DataFrame."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What is changed: the rows of a version of the table, and how the history tells it.
+    """A statement that changes rows; `operation` and `parameters` are for the history.
 
-    `rows` gives the query for a snapshot, and `metrics` what is counted beside the usual.
-    `multiple` says that a row of the table may be given several times (a DELETE alone).
-    `finds` tells whether the change would have found a row of a file of another writer. `updates`
-    says that rows come back changed, `inserts` that rows come for which none was there. `evolved`
-    gives the table with the columns that the change adds, None if it adds none.
+    `rows` returns the query of the changed rows for a snapshot. `multiple`: several source rows may
+    match one row of the table. `finds` tells whether the change would have found a row in another
+    writer's file. `updates` and `inserts` tell whether the statement may do so. `evolved` returns
+    the table with the columns that the change adds, None if it adds none.
     """
 
     operation: str
@@ -87,7 +86,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class ChangeRunner:
-    """Runs statements for one session; `runner` makes what runs queries over some tables."""
+    """Runs statements for one session; `runner` returns the Runner of queries over some tables."""
 
     spark: SparkSession
     tables: Tables
@@ -96,12 +95,11 @@ class ChangeRunner:
     def run(
         self, location: str, statement: Statement, resolve: Resolve, *, dry_run: bool = False
     ) -> ChangeResult:
-        """Change the rows of the table there, and decide anew if another writer moved them.
+        """Change the rows of the table at `location`; retries if another writer moved them.
 
-        A dry run computes the new rows as well, because only that shows whether they can be stored,
-        and writes none.
+        A dry run also computes the new rows, to check that they can be stored, but writes none.
 
-        Raises InvalidQuery with Spark's sentence, InvalidValue for a row that the table refuses,
+        Raises InvalidQuery with Spark's message, InvalidValue for a row that the table refuses,
         UnsupportedFeature by name, CommitConflict.
         """
         for _ in range(MAX_DECISIONS - 1):
@@ -121,7 +119,7 @@ class ChangeRunner:
         if evolution is not None:
             table = table_version(table.location, evolution.snapshot, table.files)
         snapshot = table.snapshot
-        if statement.operation != "MERGE":  # which may do no more than insert
+        if statement.operation != "MERGE":  # a MERGE may only insert
             check_not_append_only(snapshot)
         target = TableWrite.of(snapshot, evaluated=True, numbered=True)
         runner = self.runner(PlacedTables(self.tables, table))
@@ -166,13 +164,13 @@ class ChangeRunner:
 def row_change(
     snapshot: Snapshot, statement: Statement, found: Sequence[PlacedResult], started: float
 ) -> RowChange:
-    """The change that the tasks' rows make. Raises InvalidQuery for a row that is given twice."""
+    """Make one change of the tasks' results. Raises InvalidQuery if a row is in them twice."""
     actions, numbers, rows = np.concatenate([NO_PLACES, *(each.places for each in found)], axis=1)
     old = actions <= UPDATED
     check_once(numbers[old], rows[old], multiple=statement.multiple)
     gone = (actions == DELETED) | (actions == UPDATED)
     taken, preimages = removed_rows(snapshot, actions[gone], numbers[gone], rows[gone])
-    # What is inserted depends on these rows; nothing else does.
+    # Inserts depend on these rows: without the match, a source row would be inserted.
     kept = (actions == MATCHED) & statement.inserts
     watched, _ = removed_rows(snapshot, actions[kept], numbers[kept], rows[kept])
     counts = {kind: int((actions == kind).sum()) for kind in (UPDATED, INSERTED)}

@@ -1,6 +1,6 @@
-"""The tasks of a change of rows: they write the new rows, and say where the old ones are.
+"""The tasks of a change of rows: they write the new rows, and return the places of the old ones.
 
-The rows that Spark gives begin with ACTION, FILE and ROW; the columns of the table follow.
+Spark's rows start with the columns ACTION, FILE and ROW; the table's columns follow.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from variantlake.spark.load.append_task import AppendTask, partition_number
 from variantlake.writing.file_plan import FilePlan
 
 ACTION = "__vl_action"
-"""The column that says what becomes of a row: a number of `dml.row_actions`."""
+"""The column with the action on a row, a number of `dml.row_actions`."""
 
 _LEADING = 3
 NO_PLACES: Int64s = np.empty((_LEADING, 0), np.int64)
@@ -29,7 +29,10 @@ NO_PLACES: Int64s = np.empty((_LEADING, 0), np.int64)
 
 @dataclass(frozen=True, slots=True)
 class PlacedResult(TaskResult):
-    """What one task made; `places` has its rows' actions, files and places, a line each."""
+    """The result of one task. The three lines of `places` are its rows' actions, files and places.
+
+    NULL is -1 there.
+    """
 
     places: Int64s = field(default_factory=lambda: NO_PLACES)
     change_files: tuple[AddCdcFile, ...] = ()
@@ -39,8 +42,8 @@ class PlacedResult(TaskResult):
 class ChangeTask:
     """The body of each task of one change; pickles.
 
-    `changes` is how change files are written, None if the table needs none. A dry run only looks
-    whether the rows can be stored.
+    `changes` is the plan of change files, None if the table needs none. A dry run only checks that
+    the rows can be stored.
     """
 
     append: AppendTask
@@ -48,7 +51,7 @@ class ChangeTask:
     dry_run: bool = False
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterable[bytes]:
-        """Do what the rows of one partition say."""
+        """Run the task over the rows of one partition."""
         number = partition_number()
         plan = None if self.dry_run else self.append.plan
         return run_task(plan, number, lambda check: self._done(number, batches, check))
@@ -83,7 +86,7 @@ class ChangeTask:
 def _new_rows(
     batches: Iterator[pa.RecordBatch], places: list[Int64s]
 ) -> Iterator[tuple[Int64s, pa.RecordBatch]]:
-    """The rows that are written, without their leading columns; what those say goes to `places`."""
+    """Yield the new rows without their leading columns; appends all leading columns to `places`."""
     for batch in batches:
         leading = np.stack(
             [
@@ -99,7 +102,7 @@ def _new_rows(
 
 
 def _without(batch: pa.RecordBatch, hidden: Sequence[str]) -> pa.RecordBatch:
-    """Rows as the change feed has them, without their ids."""
+    """Drop the row ids, which the change feed does not have."""
     return batch.select([name for name in batch.schema.names if name not in hidden])
 
 

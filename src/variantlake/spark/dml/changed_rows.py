@@ -1,7 +1,7 @@
-"""The rows that a statement changes, as one query over the table with places.
+"""Write the query that finds the rows that a statement changes, over the table with places.
 
-Its columns are ACTION, FILE and ROW, then those of the table in which new rows have values. Every
-condition and expression is the user's own text, so Spark gives it its meaning.
+Its columns are ACTION, FILE and ROW, then the table's columns for which new rows have values. All
+conditions and expressions are the user's text, which Spark evaluates.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from variantlake.sql.changes import Assignments, DeleteText, Named, UpdateText
 from variantlake.sql.select import QueryText
 
 TARGET = "__vl_target"
-"""How the queries call the table with places."""
+"""The name of the table with places in these queries."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowsText:
-    """A query, and the names of its columns: the text calls them otherwise.
+    """A query, and the names for its columns, which have others in the text.
 
-    `numbered` says, by identity columns, in which rows they have still to get their next numbers:
-    a condition on these names.
+    `numbered` maps identity columns to a condition, over these names, for the rows that still need
+    a number.
     """
 
     text: str
@@ -46,7 +46,7 @@ class RowsText:
 
 
 def deleted_rows_text(statement: DeleteText) -> RowsText:
-    """The rows that a DELETE takes away."""
+    """Write the query of the rows that a DELETE removes."""
     target = quote_identifier(statement.target.alias)
     where = "" if statement.where is None else f" WHERE ({statement.where})"
     leading = f"{DELETED} AS c0, {target}.{FILE} AS c1, {target}.{ROW} AS c2"
@@ -57,9 +57,9 @@ def deleted_rows_text(statement: DeleteText) -> RowsText:
 
 
 def updated_rows_text(snapshot: Snapshot, statement: UpdateText, stored: StoredValues) -> RowsText:
-    """The rows that an UPDATE changes, in their new form.
+    """Write the query of the rows that an UPDATE changes, in their new form.
 
-    Generated columns that it does not set are left out: they follow from the others.
+    It leaves out generated columns that the statement does not set; they are computed later.
 
     Raises InvalidQuery for a column that the table does not have, or that is set twice.
     """
@@ -85,9 +85,10 @@ def updated_rows_text(snapshot: Snapshot, statement: UpdateText, stored: StoredV
 def replaced_rows_text(
     target: Named, where: str, source: str, columns: Sequence[str], numbered_ones: Sequence[str]
 ) -> RowsText:
-    """The rows that a condition takes away, and all of a view in their place.
+    """Write the query that deletes the rows of a condition, and inserts all rows of a view.
 
-    `columns` are those of the view, `numbered_ones` identity columns that it does not have.
+    `source` is the view, `columns` its columns, and `numbered_ones` are identity columns that it
+    does not have.
     """
     gone = deleted_rows_text(DeleteText(target, where))
     nulls = "".join(f", NULL AS n{at}" for at in range(len(columns) + len(numbered_ones)))
@@ -105,7 +106,7 @@ def replaced_rows_text(
 def assigned(
     snapshot: Snapshot, given: Assignments, target: Named, *, inserts: bool = False
 ) -> dict[str, str]:
-    """Expressions by the names of the table's columns; DEFAULT alone is the column's default.
+    """Return the assigned expressions by the table's columns. DEFAULT alone is replaced.
 
     Raises as `updated_rows_text`, and as `check_assigned` for a row that `inserts`.
     """
@@ -156,7 +157,7 @@ def assigned(
 
 
 def _path_in(snapshot: Snapshot, written: str, target: Named) -> tuple[str, Path]:
-    """The VARIANT column and the path in it that are assigned to."""
+    """Return the VARIANT column and the path in it that an assignment names."""
     ref = assigned_path(QueryText(snapshot.schema, target.alias), written)
     column = ref.shown or ref.column
     if len(column) > 1 or ref.path is None:
@@ -165,7 +166,7 @@ def _path_in(snapshot: Snapshot, written: str, target: Named) -> tuple[str, Path
 
 
 def _with_path(own: str, change: tuple[Path, str]) -> str:
-    """A Variant with a value at a path, of which NULL is the Variant null."""
+    """Set a path of a Variant to a value; NULL becomes the Variant null."""
     path, value = change
     if value.upper() == "DEFAULT":
         raise InvalidQuery("a path has no default", hint="set it to NULL")
@@ -181,7 +182,7 @@ def _check_once(path: tuple[str, ...], values: Mapping[tuple[str, ...], str]) ->
 
 
 def _with_fields(own: str, kind: DataType, values: Mapping[tuple[str, ...], str]) -> str:
-    """A struct with new fields; one that is NULL becomes one of NULLs, as in Delta Spark."""
+    """Set fields of a struct. As in Delta Spark, a NULL struct becomes a struct of NULLs."""
     if () in values:
         return values[()]
     if not isinstance(kind, StructType):
@@ -196,5 +197,5 @@ def _with_fields(own: str, kind: DataType, values: Mapping[tuple[str, ...], str]
 
 
 def numbered(parts: Sequence[str]) -> str:
-    """The columns under names that nothing else has."""
+    """Return the SELECT list of these columns under unique names."""
     return ", ".join(f"{part} AS __vl_c{number}" for number, part in enumerate(parts))

@@ -1,6 +1,7 @@
-"""What Delta Spark demands of expressions in a statement that changes rows.
+"""Delta Spark's rules for expressions in statements that change rows.
 
-What decides which rows change gives one answer for one row, and no value comes from other rows.
+Expressions that decide which rows change must be deterministic, and a new value must be computed
+from one row.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ def check_deterministic(
     expressions: Sequence[str],
     args: Any = None,
 ) -> None:
-    """Raise InvalidQuery if one of the expressions may give a row now this and now that.
+    """Raise InvalidQuery if one of the expressions is not deterministic.
 
     Args:
-        spark: The session in which functions have their meaning.
-        sides: One or two tables that the expressions see: an alias, and the columns.
+        spark: The session that resolves functions.
+        sides: The one or two tables that the expressions see: an alias, and the columns.
         expressions: In SQL.
-        args: Parameters of theirs.
+        args: Their parameters.
     """
     if _refused(spark, sides, [text for text in expressions if "(" in text], args) == _CHANGING:
         raise InvalidQuery(
@@ -50,7 +51,7 @@ def check_of_one_row(
     expressions: Sequence[str],
     args: Any = None,
 ) -> None:
-    """Raise InvalidQuery if one of the expressions has a window: arguments as before.
+    """Raise InvalidQuery if an expression has a window. Arguments as in `check_deterministic`.
 
     Spark itself refuses aggregates and generators.
     """
@@ -63,7 +64,7 @@ def check_of_one_row(
 
 
 def sees_only(spark: SparkSession, alias: str, schema: StructType, text: str, args: Any) -> bool:
-    """Whether a condition reads no table but this one."""
+    """Whether a condition uses no table but this one."""
     try:
         with quiet():
             frame = spark.sql(f"SELECT 1 FROM {_nulls(alias, schema)} WHERE ({text})", args)  # noqa: S608
@@ -79,10 +80,10 @@ def _refused(
     expressions: Sequence[str],
     args: Any,
 ) -> str | None:
-    """Spark's name for what it refuses of these in the condition of a join.
+    """Return the condition of Spark's error for these in the condition of a join, None for none.
 
-    Nothing is read: the join is over NULLs. What is refused for another reason is for the statement
-    itself to say.
+    The join is over NULLs, so Spark reads nothing. For any other error the statement itself will
+    fail.
     """
     if not expressions:
         return None

@@ -1,8 +1,8 @@
-"""The rows that a MERGE changes, as one query in which each clause sees the sides it speaks of.
+"""Write the query of the rows that a MERGE changes, in which each clause sees only its sides.
 
 WHEN MATCHED sees the table and the source, WHEN NOT MATCHED the source, WHEN NOT MATCHED BY SOURCE
-the table. So the first stand in the join itself; around it there is one query for each other kind,
-in which only the columns of its side have the user's names. The others have names of ours.
+the table. So matched clauses go into the join itself. Around it there is one query for each other
+kind, in which only the columns of its side have the user's names; the others have names of ours.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from variantlake.sql.changes import STAR, Clause, MergeText, check_clauses
 from variantlake.sql.tokens import tokenize
 
 CLAUSE = "__vl_clause"
-"""The column that says which clause of a MERGE takes a row."""
+"""The column with the number of the clause of a MERGE that takes a row."""
 
 _SOURCE_ROW = "__vl_source"
 _SIDES = ("not matched", "not matched by source")
@@ -40,7 +40,7 @@ _JOINS = {
     (False, True): "LEFT OUTER JOIN",
     (True, True): "FULL OUTER JOIN",
 }
-"""By whether rows of the source, and of the table, are kept without the other."""
+"""By whether to keep rows of the source, and of the table, without a match."""
 
 _ACTIONS = {"delete": DELETED, "update": UPDATED, "insert": INSERTED}
 
@@ -52,10 +52,9 @@ def merged_rows_text(
     stored: StoredValues,
     counted: str = "true",
 ) -> RowsText:
-    """The rows that a MERGE changes, deletes and inserts, and those that it matches besides.
+    """Write the query of the rows that a MERGE updates, deletes, inserts, or only matches.
 
-    `source_columns` are those of the source. Matches that no clause takes are among the rows where
-    `counted` is true of them.
+    The rows include matches that no clause takes if the SQL condition `counted` is true for them.
 
     Raises as `updated_rows_text`; InvalidQuery if `*` needs a column that the source does not
     have.
@@ -80,7 +79,7 @@ def merged_rows_text(
     for at, field in enumerate(columns):
         given = [name for name in carried if name.startswith(_VALUE) and name.endswith(f"_{at}")]
         row.append(_either(given) if given else stored.null(field.name))
-    row += ids  # an inserted row has none yet
+    row += ids  # NULL in an inserted row
     return RowsText(
         f"SELECT {number} AS {CLAUSE}, {numbered(row)} FROM ({text}) AS __vl_merged",  # noqa: S608
         (CLAUSE, ACTION, FILE, ROW, *(field.name for field in columns), *ids),
@@ -89,7 +88,7 @@ def merged_rows_text(
 
 
 def _numbered_rows(columns: Sequence[StructField], merge: _Merge) -> dict[str, str]:
-    """In which rows identity columns have no number yet: see RowsText."""
+    """Return the conditions for rows in which identity columns need a number; see RowsText."""
     found = {}
     for field in filter(is_identity, columns):
         clauses = [
@@ -109,9 +108,9 @@ _LETTERS = {"matched": "m", "not matched": "s", "not matched by source": "t"}
 
 @dataclass(frozen=True, slots=True)
 class _Merge:
-    """A MERGE; `values` are what each clause assigns, `columns` those that its rows have.
+    """A MERGE. `values` are the assignments of each clause, `columns` the columns of its rows.
 
-    `has_ids` says that updated rows keep their row ids.
+    `has_ids`: the rows have a column of row ids, which updated rows keep.
     """
 
     statement: MergeText
@@ -122,15 +121,15 @@ class _Merge:
     has_ids: bool
 
     def clauses(self, kind: str | None = None) -> list[tuple[int, Clause]]:
-        """The clauses of a kind, or all, with their numbers."""
+        """Return the clauses of a kind, or all, with their numbers from 1."""
         numbers = enumerate(self.statement.clauses, start=1)
         return [(n, clause) for n, clause in numbers if kind in (None, clause.when)]
 
     def decided(self, kind: str, here: str) -> dict[str, str]:
-        """The number of the clause that takes a row, and what the clauses assign, by column.
+        """Return columns for the number of the clause that takes a row, and for its new values.
 
-        `here` tells that the row is for this kind; another's has NULLs. A match that counts and
-        that no clause takes has the number 0.
+        They are NULL in rows that are not of this kind, for which the condition `here` is false. A
+        match that counts, but that no clause takes, has the number 0.
         """
         letter, clauses = _LETTERS[kind], self.clauses(kind)
         taken = " ".join(
@@ -148,7 +147,7 @@ class _Merge:
         return parts
 
     def _value(self, field: StructField, number: int, clause: Clause) -> str | None:
-        """A column in the rows that a clause writes; None for NULL."""
+        """Return the expression of a column in the rows that a clause writes; None for NULL."""
         value = self.values[number - 1].get(field.name)
         if value is None and clause.then == "update":
             target = quote_identifier(self.statement.target.alias)
@@ -156,11 +155,11 @@ class _Merge:
         if value is None and clause.then == "insert":
             value = field.default
             if value is None and isinstance(field.type, StructType):
-                value = "NULL"  # which is refused for one with a field that is NOT NULL
+                value = "NULL"  # refused later for a struct with a NOT NULL field
         return None if value is None else self.stored(field.name, value, clause.when)
 
     def joined(self, sides: Sequence[_Side]) -> tuple[str, list[str]]:
-        """The join with what WHEN MATCHED decides, and the names of its columns."""
+        """Write the join, with the decisions of WHEN MATCHED; also returns its columns' names."""
         named = self.statement.target, self.statement.source
         target, source = (quote_identifier(each.alias) for each in named)
         here = f"{target}.{ROW} IS NOT NULL AND {source}.{_SOURCE_ROW} IS NOT NULL"
@@ -184,9 +183,9 @@ class _Merge:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """The clauses of a kind that see one side: what they decide, and the side's alias.
+    """The decisions of the clauses that see only one side, and that side's alias.
 
-    `columns` are the names that the columns which they may read have in the join.
+    `columns` maps the columns that the clauses may read to their names in the join.
     """
 
     kind: str
@@ -196,7 +195,7 @@ class _Side:
 
     @classmethod
     def of(cls, kind: str, names: Sequence[str], merge: _Merge) -> _Side:
-        """The side's columns have these names."""
+        """Make the side for clauses of a kind; `names` are the columns of the side."""
         statement = merge.statement
         named = statement.source if kind == _SIDES[0] else statement.target
         decided = merge.decided(kind, _HERE[kind])
@@ -210,7 +209,7 @@ class _Side:
         return cls(kind, quote_identifier(named.alias), columns, decided)
 
     def around(self, text: str, carried: Sequence[str]) -> tuple[str, list[str]]:
-        """The text with what these clauses decide, and its columns; `carried` are those before."""
+        """Wrap the query `text` with columns `carried`; returns the new query and its columns."""
         kept = [name for name in carried if name not in self.columns.values()]
         seen = [f"{hidden} AS {quote_identifier(name)}" for name, hidden in self.columns.items()]
         inner = f"SELECT {', '.join([*kept, *seen])} FROM ({text}) AS __vl_joined"  # noqa: S608
@@ -223,14 +222,14 @@ def _named(parts: Mapping[str, str]) -> str:
 
 
 def _either(names: Sequence[str]) -> str:
-    """What the row's own kind of clauses decided: the others have NULL."""
+    """Return the value of the row's kind of clauses; those of the other kinds are NULL."""
     return names[0] if len(names) == 1 else f"coalesce({', '.join(names)})"
 
 
 def _values(
     snapshot: Snapshot, clause: Clause, statement: MergeText, source_columns: Sequence[str]
 ) -> dict[str, str]:
-    """What a clause assigns, by the names of the table's columns."""
+    """Return what a clause assigns, by the table's columns."""
     inserts = clause.then == "insert"
     if clause.set != STAR:
         return assigned(snapshot, clause.set, statement.target, inserts=inserts)
@@ -254,10 +253,10 @@ def _values(
 def evolution_by_spark(
     snapshot: Snapshot, source: StructType, clauses: Sequence[Clause]
 ) -> Evolution | None:
-    """What `evolution` gives, if it is what Delta Spark does.
+    """Return the result of `evolution` if Delta Spark does the same.
 
-    Raises InvalidSchema as that; UnsupportedFeature for a change of a column that is there: fields
-    of its structs, and its type if the table lets types widen.
+    Raises InvalidSchema as `evolution`; UnsupportedFeature if an existing column would change: if
+    its structs get fields, or if its type may widen.
     """
     found = evolution(snapshot, source, clauses)
     new = snapshot.schema if found is None else found.snapshot.schema
@@ -274,7 +273,7 @@ def evolution_by_spark(
 
 
 def _written_columns(snapshot: Snapshot, values: Sequence[Mapping[str, str]]) -> list[StructField]:
-    """All columns but the generated ones that no clause sets: they follow from the others."""
+    """Return all columns but the generated ones that no clause sets, which are computed later."""
     columns = []
     for field in snapshot.schema.fields:
         setting = [field.name in each for each in values if each]

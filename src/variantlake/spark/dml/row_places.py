@@ -1,7 +1,7 @@
-"""A table whose rows know where they are: the file's number and the row's place in it, as columns.
+"""A table with two more columns for the place of each row: its file's number, and its row in it.
 
-The number is a partition column that the log does not have, so every way of reading a table passes
-it on; the place is what Spark calls the row index of a file.
+The number is a partition column that the log does not have, so every way of reading a table returns
+it. The place in the file is Spark's row index.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from variantlake.spark.scan.tables import Tables, TableVersion
 from variantlake.spark.session.classic_files import ROW_INDEX
 
 FILE = "__vl_at_file"
-"""The file's row in `Snapshot.files`."""
+"""The column with the file's row in `Snapshot.files`."""
 
 ROW = ROW_INDEX
-"""The row's place in its file, from 0, deleted rows counted."""
+"""The column with the row's place in its file, from 0, deleted rows included."""
 
 ROW_ID = "__vl_row_id"
-"""The row id that a file itself holds for a row, in a table that tracks its rows."""
+"""The column with the row id that a file stores for a row, in a table with row tracking."""
 
 BASE = "__vl_base_row_id"
-"""The row id of the first row of a file, as the log has it."""
+"""The column with the row id of the file's first row, from the log."""
 
 LOCATION = "variantlake:placed"
-"""What names the table in the place of its location."""
+"""The location under which `PlacedTables` opens the table with places."""
 
 
 class PlacedTables(Tables):
-    """The tables of a session, and one of them once more, with places."""
+    """The tables of a session, and one of them also with places."""
 
     def __init__(self, tables: Tables, table: TableVersion) -> None:
         super().__init__()
         self._others = tables
-        self._footers = tables._footers  # noqa: SLF001 - what is known of files is known to both
+        self._footers = tables._footers  # noqa: SLF001 - both share what is known of files
         self._placed = placed(table)
 
     def open(
@@ -57,10 +57,10 @@ class PlacedTables(Tables):
 
 
 def placed(table: TableVersion) -> TableVersion:
-    """The table with two more columns, FILE and ROW.
+    """Return the table with the columns FILE and ROW, and those of row ids if it tracks them.
 
-    Raises UnsupportedFeature for a table that has columns of these names, or of the name by which
-    Spark says where a row is.
+    Raises UnsupportedFeature for a table that has columns of these names, or of Spark's column of
+    metadata.
     """
     taken = {name.lower() for name in (*table.schema.names, *table.stored.names)}
     for name in sorted(taken & {FILE, ROW, "_metadata"}):
@@ -78,23 +78,23 @@ def placed(table: TableVersion) -> TableVersion:
         stored=StructType([*table.stored.fields, *more]),
         partition_types={**table.partition_types, FILE: "int", **ids},
         files=PlacedFiles(table.snapshot),
-        # So that a plan does not name it: what else reads the table does.
+        # So that plans do not name it; other reads of the table are named.
         chosen=True,
         row_place=ROW,
-        # So that a change finds the rows that break it.
+        # So that a change can find rows that violate NOT NULL.
         required=frozenset(),
     )
 
 
 def row_id_in(alias: str) -> str:
-    """The row id of a row, as an expression over the table with places of this alias."""
+    """Return the expression for the row id, over the table with places under this alias."""
     return f"coalesce({alias}.{ROW_ID}, {alias}.{BASE} + {alias}.{ROW})"
 
 
 def _with_ids(table: TableVersion) -> tuple[TableVersion, dict[str, str]]:
-    """The table with ROW_ID and BASE, and the type of the latter; as it is without row ids.
+    """Add ROW_ID and BASE to a table with row tracking; also returns the Spark type of BASE.
 
-    Raises MalformedLog for a file without one.
+    Raises MalformedLog for a file without a base row id.
     """
     snapshot = table.snapshot
     columns = RowIdColumns.of(snapshot.properties)
@@ -117,9 +117,9 @@ def _with_ids(table: TableVersion) -> tuple[TableVersion, dict[str, str]]:
 
 
 class PlacedFiles(LogFiles):
-    """The files of a snapshot, each with its number as the value of a partition column.
+    """The files of a snapshot, each with its number as the value of the partition column FILE.
 
-    With row ids, BASE is another one.
+    With row tracking, BASE is another partition column.
     """
 
     def __init__(self, snapshot: Snapshot, *, facts: LogFacts | None = None) -> None:

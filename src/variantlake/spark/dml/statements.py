@@ -1,4 +1,4 @@
-"""Statements that change rows, as what `ChangeRunner` runs and the history tells."""
+"""Turn DELETE, UPDATE and MERGE into Statements for `ChangeRunner`, and results into rows."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ from variantlake.sql.select import QueryText
 def statement_of(
     spark: SparkSession, parsed: ChangeText, args: Any = None, *, ansi: bool = True
 ) -> Statement:
-    """What is run for a statement in a session; `args` are parameters of its text.
+    """Return the Statement for a parsed text; `args` are the parameters of the text.
 
-    `ansi` tells that a CAST of the session raises an error for a value that does not fit.
+    `ansi`: the session's CAST fails for a value that does not fit.
     """
     _check_stars(parsed)
     if isinstance(parsed, MergeText):
@@ -67,7 +67,7 @@ def statement_of(
         if isinstance(parsed, UpdateText):
             values = [value for _, value in parsed.set]
             check_of_one_row(spark, sides, values, args)
-            decisive += values  # which Delta Spark wants to be so as well
+            decisive += values  # as in Delta Spark, new values must be deterministic, too
         check_deterministic(spark, sides, decisive, args)
         if isinstance(parsed, UpdateText):
             of = {"matched": f"{TARGET} AS {quote_identifier(parsed.target.alias)}"}
@@ -136,9 +136,9 @@ def _merge(spark: SparkSession, parsed: MergeText, args: Any, *, ansi: bool) -> 
             ),
         },
         rows,
-        lambda _snapshot, _add: True,  # the source decides, which is not read again
-        # As in Delta Spark: rows that go whatever matches them may be matched again, and if
-        # rows are only inserted it matters that they are matched, not how often.
+        lambda _snapshot, _add: True,  # only the source could tell, and it is not read again
+        # As in Delta Spark, several source rows may match one row if the only matched clause is an
+        # unconditional DELETE, or if the MERGE only inserts.
         multiple=not others or matched == [("delete", None)],
         updates=any(each.then == "update" for each in parsed.clauses),
         inserts=any(each.then == "insert" for each in parsed.clauses),
@@ -150,10 +150,10 @@ def _merge(spark: SparkSession, parsed: MergeText, args: Any, *, ansi: bool) -> 
 def _counted(
     spark: SparkSession, parsed: MergeText, target: tuple[str, st.StructType], args: Any
 ) -> str:
-    """Which matches that no clause takes count against a second one, as in Delta Spark.
+    """Return the condition under which a match counts even if no clause takes it.
 
-    All of them, but if there are matched clauses alone: there the rows do not count for which
-    each clause has a condition on the table alone that is not true.
+    As in Delta Spark, all matches do if there is a clause other than WHEN MATCHED. Otherwise a
+    match counts if, for some clause, the conjuncts on the table alone are all true.
     """
     if any(each.when != "matched" for each in parsed.clauses):
         return "true"
@@ -166,7 +166,7 @@ def _counted(
 
 
 def _check_stars(parsed: ChangeText) -> None:
-    """Raise UnsupportedFeature for a star in an expression: the rows have columns of ours too."""
+    """Raise UnsupportedFeature for a star in an expression, which would include our columns."""
 
     def checked(text: str) -> str:
         if has_star(text):
@@ -185,7 +185,7 @@ def _columns(snapshot: Snapshot) -> st.StructType:
 
 
 def _types_in(of: Mapping[str, str], runner: Runner, resolve: Resolve, args: Any) -> TypeOf:
-    """The types of expressions over what each kind of clause sees."""
+    """Return a function for the types of expressions; `of` is what each kind of clause sees."""
 
     def type_of(kind: str, text: str) -> st.DataType:
         query = f"SELECT ({text}) AS __vl_value FROM {of[kind]}"  # noqa: S608 - the user's own text
@@ -195,10 +195,13 @@ def _types_in(of: Mapping[str, str], runner: Runner, resolve: Resolve, args: Any
 
 
 def finds_of(target: Named, where: str | None) -> Callable[[Snapshot, AddFile], bool]:
-    """Whether a condition is true of a row of a file if the local engine takes it."""
+    """Return a function that tells whether a file may have a row that fulfils a condition.
+
+    It returns True if the local engine does not support the condition.
+    """
 
     def finds(snapshot: Snapshot, add: AddFile) -> bool:
-        if where is None or "\\" in where or '"' in where:  # settings say what these mean
+        if where is None or "\\" in where or '"' in where:  # their meaning depends on settings
             return True
         try:
             condition: Predicate = QueryText(snapshot.schema, target.alias, utc=False).condition(
@@ -212,7 +215,7 @@ def finds_of(target: Named, where: str | None) -> Callable[[Snapshot, AddFile], 
 
 
 def result_of(parsed: ChangeText, row: Mapping[str, int], version: int) -> ChangeResult:
-    """The counts of a statement that Delta Spark ran; of files it tells none."""
+    """Return the counts of a statement that Delta Spark ran; it reports none of files."""
     rows = row.get("num_affected_rows", 0)
     match parsed:
         case DeleteText():
@@ -228,7 +231,7 @@ def result_of(parsed: ChangeText, row: Mapping[str, int], version: int) -> Chang
 
 
 def result_rows(spark: SparkSession, operation: str, done: ChangeResult) -> Any:
-    """The row that Delta Spark's statement gives."""
+    """Return a DataFrame of the one row of counts that Delta Spark returns."""
     if operation != "MERGE":
         return spark.createDataFrame([(done.rows_changed,)], "num_affected_rows bigint")
     return spark.createDataFrame(

@@ -1,7 +1,7 @@
-"""New values in the types of the table's columns, as Delta Spark stores them in UPDATE and MERGE.
+"""Cast new values to the types of the table's columns, as Delta Spark's UPDATE and MERGE do.
 
 A value that does not fit is an error, whatever the session's CAST does. Fields of structs, at any
-depth, are those of the same name: CAST takes them by their places.
+depth, are assigned by name, whereas CAST assigns them by position.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from variantlake.spark.load.constraints import REFUSED
 from variantlake.spark.session.schemas import nullable_type, type_ddl
 
 TypeOf = Callable[[str, str], DataType]
-"""The type of an expression: the kind of the clause that it stands in, the text."""
+"""Takes the kind of a clause and the text of an expression in it; returns the expression's type."""
 
 _NESTED = StructType | ArrayType | MapType
 
 
 @dataclass(frozen=True, slots=True)
 class StoredValues:
-    """The columns of a table; `ansi` tells that a CAST of the session fails at such a value."""
+    """Casts to the columns of a table. `ansi`: the session's CAST fails if a value does not fit."""
 
     columns: StructType
     ansi: bool
     type_of: TypeOf
 
     def __call__(self, name: str, text: str, kind: str = "matched") -> str:
-        """An expression of a clause as the type of a column.
+        """Cast an expression of a clause to the type of a column.
 
-        As in Delta Spark, a new value that is NULL has no field that is NOT NULL.
+        As in Delta Spark, a row fails whose new value is NULL for a struct with a NOT NULL field.
 
         Raises InvalidQuery for a struct with other fields.
         """
@@ -45,7 +45,7 @@ class StoredValues:
         return f"coalesce({text}, raise_error({refused}))"
 
     def null(self, name: str) -> str:
-        """A column that rows do without."""
+        """Return a NULL of the column's type."""
         return f"CAST(NULL AS {type_ddl(self.columns[name].dataType)})"
 
     def _cast(self, name: str, text: str, kind: str) -> str:
@@ -54,7 +54,7 @@ class StoredValues:
             given = self.type_of(kind, text)
             if self._is_changed(given, wanted):
                 text = self._stored(text, given, wanted, (name,))
-            # Whether a field may be NULL is seen in its values, as everywhere else.
+            # Fields that may not be NULL are checked by value, as everywhere else.
             return f"CAST(({text}) AS {type_ddl(nullable_type(wanted))})"
         if text == "NULL":
             return self.null(name)
@@ -63,7 +63,7 @@ class StoredValues:
         return f"CAST(({text}) AS {type_ddl(wanted)})"
 
     def _stored(self, text: str, given: DataType, wanted: DataType, place: Sequence[str]) -> str:
-        """A value of a type as one of another, both of which have the same fields by name."""
+        """Cast a value between types with the same field names. Raises InvalidQuery otherwise."""
         if not self._is_changed(given, wanted):
             return text
         item, key = f"__vl_x{len(place)}", f"__vl_k{len(place)}"
@@ -80,7 +80,7 @@ class StoredValues:
                     )
                     for field, to in own
                 )
-                # One evaluation of the value, and a NULL stays one.
+                # Evaluates the value once, and keeps NULL.
                 made = f"IF({item} IS NULL, NULL, named_struct({', '.join(parts)}))"
                 return f"transform(array({text}), {item} -> {made})[0]"
             case ArrayType(), ArrayType():
@@ -106,7 +106,7 @@ class StoredValues:
         )
 
     def _is_changed(self, given: DataType, wanted: DataType) -> bool:
-        """Whether a CAST of the whole value may do something else."""
+        """Whether a CAST of the whole value may give another result."""
         match given, wanted:
             case StructType(), StructType():
                 names = [[name.lower() for name in each.names] for each in (given, wanted)]
@@ -125,7 +125,7 @@ class StoredValues:
 
 
 def _required_in(kind: DataType, place: tuple[str, ...]) -> tuple[str, ...]:
-    """The first field of a struct, at any depth, that is NOT NULL; empty for none."""
+    """Return the path of the first NOT NULL field of a struct, at any depth; empty for none."""
     for field in kind.fields if isinstance(kind, StructType) else ():
         below = (*place, field.name)
         if found := _required_in(field.dataType, below) if field.nullable else below:
@@ -136,7 +136,7 @@ def _required_in(kind: DataType, place: tuple[str, ...]) -> tuple[str, ...]:
 def _same_fields(
     given: StructType, wanted: StructType, place: Sequence[str]
 ) -> list[tuple[StructField, StructField]]:
-    """The fields of both by name. Raises InvalidQuery if they are not the same."""
+    """Pair the fields of both by name. Raises InvalidQuery if the names differ."""
     own = {field.name.lower(): field for field in given.fields}
     names = [field.name.lower() for field in wanted.fields]
     if sorted(own) != sorted(names) or len(given.fields) != len(names):
