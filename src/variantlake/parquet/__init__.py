@@ -1,6 +1,7 @@
-"""Parquet files with Variant columns: read, write, check and inspect them, without any table.
+"""Read, write, check and inspect Parquet files with Variant columns, without any table.
 
-The names below load when touched, so that reading a footer does not load what rebuilds Variants.
+The names below load on first use, so that reading a footer does not load the code that rebuilds
+Variants.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name from its home (PEP 562)."""
+    """Load a public name from its module (PEP 562)."""
     if name not in _HOMES:
         raise AttributeError(f"module 'variantlake.parquet' has no attribute {name!r}")
     home = importlib.import_module(f"variantlake.{_HOMES[name]}")

@@ -1,4 +1,4 @@
-"""Checking a Parquet file against every rule for Variant columns: its schema, then its rows."""
+"""Check a Parquet file against every rule for Variant columns: its schema, then its rows."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from variantlake.storage.options import reach_with
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One broken rule. `row` counts from the start of the file, None for what concerns all rows.
+    """One broken rule. `row` counts from the start of the file; None concerns all rows.
 
     `column` is the dotted name of the Variant column, `path` a path in the Variant (empty for the
-    column as such), `rule` what is demanded, `message` what is there instead.
+    whole column), `rule` the broken rule, `message` what the file has instead.
     """
 
     row: int | None
@@ -60,13 +60,13 @@ def check_file(
     annotation: bool = True,
     storage_options: Mapping[str, str] | None = None,
 ) -> Iterator[Finding]:
-    """Check every Variant column of a file.
+    """Check every Variant column of a file, and yield the findings.
 
-    A Parquet file that cannot be read is a finding too, not an error. Memory is bounded by one
-    batch. `variant_columns` are dotted names of groups to take for Variants although nothing marks
-    them. `progress` is called after each batch with the rows that are checked and those of the
-    file. With `annotation` false, a group need not be marked as VARIANT: in a file of a Delta table
-    the schema of the table says which columns are Variants, and its protocol asks for no mark.
+    A Parquet file that cannot be read is a finding, not an error. Memory is bounded by one batch.
+    `variant_columns` are dotted names of groups to check as Variants although the file does not
+    mark them. `progress` is called after each batch with the rows checked so far and the rows of
+    the file. With `annotation` false, a group need not be marked as VARIANT: in a Delta table the
+    table's schema defines which columns are Variants, and the protocol requires no mark in files.
 
     Raises MissingSource when there is no such file, MalformedFile for one that neither begins nor
     ends as a Parquet file, InvalidPath for a group that the file does not have.
@@ -114,7 +114,7 @@ def _check_schema(
 def _check_layout(
     group: VariantGroup, node: SchemaNode
 ) -> Iterator[tuple[Path, ShreddingRule, str]]:
-    """The rules for the schema that reading does not insist on."""
+    """Check the rules for the schema that reading does not enforce."""
     if group.is_legacy:
         yield from _check_legacy(group.root, Path())
         return
@@ -135,7 +135,7 @@ def _check_layout(
 
 
 def _check_node(node: GroupNode, path: Path) -> Iterator[tuple[Path, ShreddingRule, str]]:
-    """One group of `value` and `typed_value`, and those below it."""
+    """Check a group of `value` and `typed_value`, and the groups below it."""
     typed = node.group.named(TYPED_VALUE)
     if typed is not None:
         for name in (VALUE, TYPED_VALUE):
@@ -158,7 +158,7 @@ def _check_node(node: GroupNode, path: Path) -> Iterator[tuple[Path, ShreddingRu
 
 
 def _check_legacy(node: GroupNode, path: Path) -> Iterator[tuple[Path, ShreddingRule, str]]:
-    """One group of the legacy layout, which leaves open what is required, and those below it."""
+    """Check a group of the legacy layout and those below it, which may be required or optional."""
     array = node.group.named(ARRAY)
     if node.element is not None and array is not None:
         yield from _check_levels(array, node.element, path)

@@ -1,6 +1,6 @@
-"""The pages of column chunks with their bytes, for our kernels: those of several as of one.
+"""Find the pages of one or several column chunks, for our kernels.
 
-Whatever is wrong with them is not said here: pyarrow reads the chunk then, or words the error.
+For unusual or damaged chunks the functions return None: pyarrow reads them, or raises the error.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.storage.input_file import InputFile
 
 MOST_BYTES = 256 << 20
-"""Chunks of more bytes are left to pyarrow's batches."""
+"""Larger chunks are left to pyarrow's batches."""
 
 PLAIN, PLAIN_DICTIONARY, DIFFERENCES, PREFIXES, CODES = 0, 2, 5, 7, 8
-"""Encodings, as `parquet.thrift` numbers them."""
+"""Encodings by their numbers in `parquet.thrift`."""
 
 Bytes = npt.NDArray[np.uint8]
 Given = tuple[Bytes, Int64s, int, Bytes, npt.NDArray[np.int32], Int64s]
-"""What `find_values` takes."""
+"""The arguments of `find_values`."""
 Decode = Callable[[Given], int]
-"""Decodes the values of pages, and says as `find_values` does."""
+"""Decodes the values of pages; returns what `find_values` returns."""
 Valid = tuple[Bytes, int]
-"""1 for each row with a value, else 0; and how many have one."""
+"""1 for each row with a value, else 0; and the number of rows with a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class ChunkPlace:
 
 @dataclass(frozen=True, slots=True)
 class ChunkPages:
-    """The pages of a chunk with their bytes, and which rows are asked for."""
+    """The pages of a chunk with their bytes, and the needed rows, None for all."""
 
     pages: Int64s
     leaf: LeafColumn
@@ -74,12 +74,12 @@ class ChunkPages:
 
     @property
     def bytes_unpacked(self) -> int:
-        """Bytes of all pages without compression."""
+        """The uncompressed bytes of all pages."""
         return int(self.pages[:, UNPACKED].sum())
 
     @property
     def is_coded(self) -> bool:
-        """Whether all pages are codes of a dictionary, or such dictionaries."""
+        """Whether all pages are dictionaries or codes of them."""
         if not self.has_entries:
             return False
         is_entries = self.pages[:, KIND] == DICTIONARY_PAGE
@@ -88,7 +88,7 @@ class ChunkPages:
         return entries <= {PLAIN, PLAIN_DICTIONARY} and codes <= {CODES, PLAIN_DICTIONARY}
 
     def needed_pages(self, pages: Int64s) -> Int64s:
-        """The pages that hold rows which are asked for."""
+        """Return the indexes of the pages with needed rows."""
         if self.places is None:
             return np.arange(len(pages))
         starts = np.cumsum(np.concatenate([[0], pages[:, COUNT]]))
@@ -97,7 +97,7 @@ class ChunkPages:
     def decoded(
         self, pages: Int64s, wanted: Int64s, parts: list[Parts], decode: Decode
     ) -> Valid | None:
-        """Decode the parts of the pages that are wanted; None if one is unusual."""
+        """Decode the parts of the wanted pages; None if one is unusual."""
         ends = np.cumsum(pages[:, COUNT])
         valid = np.zeros(int(ends[-1]), np.uint8)
         if not len(wanted):
@@ -116,7 +116,7 @@ class ChunkPages:
 
 
 def pages_of(place: ChunkPlace, places: Int64s | None) -> ChunkPages | None:
-    """The pages of a chunk, of which some rows are asked for; None if pyarrow has to read it."""
+    """Read a chunk and find its pages; None if pyarrow has to read it."""
     leaf, chunk, rows = place.leaf, place.chunk, place.group.num_rows
     size = chunk.compressed_size
     if leaf.max_repetition or chunk.num_values != rows or not rows:
@@ -136,7 +136,7 @@ def pages_of(place: ChunkPlace, places: Int64s | None) -> ChunkPages | None:
 
 
 def _pages(data: Bytes, count: int) -> Int64s | None:
-    """The pages of a chunk, a row of SLOTS each."""
+    """Return the pages of a chunk, one row of SLOTS for each, None if they are unusual."""
     room, stack = 32, np.empty(STACK, np.int64)
     while True:
         pages = np.empty(room * SLOTS, np.int64)
@@ -147,9 +147,9 @@ def _pages(data: Bytes, count: int) -> Int64s | None:
 
 
 def joined(chunks: Sequence[ChunkPages], places: Int64s | None) -> ChunkPages | None:
-    """The pages of all chunks as those of one; None if they are not alike.
+    """Join the pages of all chunks; None if the chunks differ in form, or are too large together.
 
-    `places` are the rows that are asked for, from the first of all on.
+    `places` are the needed rows, counted from the first row of the first chunk.
     """
     first = chunks[0]
     if len(chunks) == 1:
@@ -171,13 +171,13 @@ def joined(chunks: Sequence[ChunkPages], places: Int64s | None) -> ChunkPages | 
 
 
 def _form(leaf: LeafColumn) -> tuple[object, ...]:
-    """What the values of two leaves must have alike to be decoded as one."""
+    """Return the properties that leaves must share for their values to be decoded together."""
     node = leaf.node
     return node.physical, node.type_length, node.logical, leaf.max_definition
 
 
 def text_entries(parts: Sequence[Parts], counts: Int64s) -> Any:
-    """The texts of dictionaries, `counts` of them in each; None if they do not fit."""
+    """Decode the texts of dictionaries, with `counts` entries each; None if they do not fit."""
     sizes = np.array([len(values) for _, values in parts], np.int64)
     if (4 * counts > sizes).any():
         return None
@@ -197,13 +197,13 @@ def text_entries(parts: Sequence[Parts], counts: Int64s) -> Any:
 
 
 def bits_of(valid: Bytes) -> Any:
-    """Arrow's bits for the rows that are valid."""
+    """Return Arrow's validity bits."""
     packed: Any = np.packbits(valid, bitorder="little")
     return pa.py_buffer(packed)
 
 
 def array_of(values: Any, valid: Bytes, found: int, type_: pa.DataType | None = None) -> Any:
-    """The values as Arrow has them, NULL if they are not valid; `found` of them are."""
+    """Make an Arrow array of the values, NULL where not valid; `found` is the number valid."""
     arrow = type_ or pa.from_numpy_dtype(values.dtype)
     bits = None if found == len(valid) else bits_of(valid)
     return pa.Array.from_buffers(arrow, len(valid), [bits, pa.py_buffer(values)])

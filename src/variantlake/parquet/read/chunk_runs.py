@@ -1,7 +1,7 @@
-"""Column chunks of texts as runs: rows that hold the same, one after the other.
+"""Read column chunks of texts as runs of equal neighbouring rows.
 
-From the pages' own runs of codes, or from bounds that enclose one text alone. Whatever is wrong is
-left to pyarrow, as in `chunk_values`.
+The runs come from the runs of codes in the pages, or from bounds that enclose one text. As in
+`chunk_values`, pyarrow reads anything unusual or damaged.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ from variantlake.parquet.stats.bounds import decode_bounds
 from variantlake.parquet.stats.fact_columns import Int64s
 
 SHORTEST_RUN = 64
-"""Rows of a run, on average, from which runs are faster than rows."""
+"""The average rows of a run from which runs are faster than rows."""
 
 _RUN_BYTES = 2
-"""A run's bytes, about, and compressed. A chunk of more has shorter runs."""
+"""About the compressed bytes of a run. A chunk with more bytes per run has shorter runs."""
 
 _HEADERS = 1 << 10
-"""Bytes of the headers and dictionaries of a chunk, about."""
+"""About the bytes of a chunk's headers and dictionary."""
 
 
 @dataclass(frozen=True, slots=True)
 class CodeRuns:
-    """A chunk of texts as runs: the row behind each, and what its rows hold, a dictionary array."""
+    """The runs of a chunk: a dictionary array with one text per run, and the ends (exclusive)."""
 
     values: Any
     ends: Int64s
 
 
 def read_runs(place: ChunkPlace) -> CodeRuns | None:
-    """The texts of a chunk of a row group as runs.
+    """Read the texts of a chunk as runs.
 
-    Nothing is read if the footer says that all rows are alike. None if there may be many
-    runs, which are not faster than rows, and for what pyarrow has to read.
+    Reads nothing if the footer shows that all rows are equal. Returns None if the chunk may have
+    so many runs that rows are faster, or if pyarrow has to read it.
     """
     alike = _run_of_all(place)
     if alike is not None:
@@ -60,9 +60,9 @@ def read_runs(place: ChunkPlace) -> CodeRuns | None:
 
 
 def _run_of_all(place: ChunkPlace) -> CodeRuns | None:
-    """One run if no row has a text, or all have one that the bounds enclose nothing beside of.
+    """Return one run if all rows are NULL, or if the bounds enclose only one text.
 
-    Cut bounds enclose as well (EXACTNESS, rule 21).
+    Truncated bounds enclose the values too (EXACTNESS, rule 21).
     """
     leaf, chunk, rows = place.leaf, place.chunk, place.group.num_rows
     is_text = leaf.node.physical == "BYTE_ARRAY"
@@ -82,7 +82,7 @@ def _run_of_all(place: ChunkPlace) -> CodeRuns | None:
 
 
 def _runs_of(rows: int) -> int:
-    """How many runs so many rows may have."""
+    """Return the most runs that this many rows may have."""
     return rows // SHORTEST_RUN + SHORTEST_RUN
 
 
@@ -90,7 +90,7 @@ def _runs(chunk: ChunkPages) -> CodeRuns | None:
     if not chunk.is_coded or chunk.leaf.node.physical != "BYTE_ARRAY":
         return None
     pages = chunk.pages[1:].tolist()
-    # Rows without runs are noticed on the first page.
+    # The first page alone shows whether the runs are too short.
     parts = chunk.bytes.parts(chunk.pages[:2].tolist())
     if parts is None:
         return None

@@ -1,9 +1,10 @@
-"""Column chunks as codes and integers, by our kernels: in less time than pyarrow, and page by page.
+"""Decode column chunks with our kernels, faster than pyarrow and only the pages that rows need.
 
-Only of columns outside of lists whose pages are all codes of one dictionary of texts, texts by what
-they add to the one before, decimals as bytes, or integers (and decimals that are these) in any of
-their forms, as we and most others write paths. Of anything else, and of whatever is wrong, nothing
-is said here: pyarrow reads it, or words the error.
+They decode columns outside lists with pages of one of these kinds, as we and most others write
+paths: codes of a dictionary of texts, texts in DELTA_BYTE_ARRAY, decimals in
+FIXED_LEN_BYTE_ARRAY, and integers (or decimals stored as integers) as PLAIN, DELTA_BINARY_PACKED or
+codes. For other or damaged chunks the functions return None: pyarrow reads them, or raises the
+error.
 """
 
 from __future__ import annotations
@@ -52,10 +53,10 @@ from variantlake.parquet.read.page_bytes import Parts
 from variantlake.parquet.stats.fact_columns import Int64s
 
 _REPEATED = 16
-"""Rows of an entry from which it pays to find out which entries of dictionaries are the same."""
+"""Rows per dictionary entry from which it pays to merge equal entries of several dictionaries."""
 
 _PLAIN_BYTES = 1 << 20
-"""Of integers as they are: of more pyarrow copies fewer."""
+"""The most bytes of PLAIN integers that we decode; beyond them, pyarrow copies less."""
 
 _INTEGERS: dict[str, np.dtype[Any]] = {
     "INT32": np.dtype(np.int32),
@@ -64,20 +65,20 @@ _INTEGERS: dict[str, np.dtype[Any]] = {
 
 
 def read_values(place: ChunkPlace, places: Int64s | None) -> Any:
-    """The values of a chunk of a row group: strings, as a dictionary array or not, or numbers.
+    """Read the values of a chunk: strings, as a dictionary array or not, or numbers.
 
-    With `places`, rows of the row group in order, pages without any of them are not decoded: what
-    stands in their rows means nothing. None for what pyarrow has to read.
+    `places` are the needed rows of the row group, in order, None for all. Pages without such a row
+    are not decoded; the values of their rows mean nothing. None if pyarrow has to read the chunk.
     """
     found = pages_of(place, places)
     return None if found is None else _values(found)
 
 
 def read_joined(chunks: Sequence[ChunkPlace], places: Int64s | None = None) -> Any:
-    """The values of several chunks, one after the other, as `read_values` gives those of one.
+    """Read the values of several chunks, one after the other, as one array.
 
-    To decode many short chunks at once takes much less than to decode each. `places` count from the
-    first row of all. None if they are not alike, or if pyarrow has to read one.
+    It is much faster to decode many short chunks at once. `places` count from the first row of the
+    first chunk. Returns None if the chunks differ in form, or if pyarrow has to read one.
     """
     pages: list[ChunkPages] = []
     for each in chunks:
@@ -95,7 +96,7 @@ def _values(chunk: ChunkPages) -> Any:
 
 
 def _way(chunk: ChunkPages) -> Callable[[ChunkPages], Any] | None:
-    """What decodes the pages of a chunk, if anything does."""
+    """Return the decoder for the pages of a chunk, None if we have none."""
     physical = chunk.leaf.node.physical
     if physical in _INTEGERS:
         return _integers if _are_integers(chunk) else None
@@ -110,7 +111,7 @@ def _way(chunk: ChunkPages) -> Callable[[ChunkPages], Any] | None:
 
 
 def _are_integers(chunk: ChunkPages) -> bool:
-    """Whether each page is a dictionary, or has a form that integers have; codes need the first."""
+    """Whether we decode all pages: dictionaries, PLAIN, differences, or codes of a dictionary."""
     is_entries = chunk.pages[:, KIND] == DICTIONARY_PAGE
     entries = set(chunk.pages[is_entries, ENCODING].tolist())
     forms = set(chunk.pages[~is_entries, ENCODING].tolist())
@@ -121,7 +122,7 @@ def _are_integers(chunk: ChunkPages) -> bool:
 
 
 def _integers(chunk: ChunkPages) -> Any:
-    """Integers by their differences, as they are, or as codes: page by page."""
+    """Decode integers; each page is DELTA_BINARY_PACKED, PLAIN or codes."""
     parts = _with_entries(chunk)
     dtype, type_ = _INTEGERS[chunk.leaf.node.physical or ""], _integer_type(chunk.leaf)
     if parts is None or type_ is None:
@@ -152,7 +153,7 @@ def _integers(chunk: ChunkPages) -> Any:
 
 
 def _integer_type(leaf: LeafColumn) -> Any:
-    """The type of what integers of a column are: decimals, or integers; None for neither."""
+    """Return the column's integer or decimal type, None for an invalid decimal."""
     logical, dtype = leaf.node.logical, _INTEGERS[leaf.node.physical or ""]
     if logical is None or logical.kind != "DECIMAL":
         return pa.from_numpy_dtype(dtype)
@@ -163,7 +164,7 @@ def _integer_type(leaf: LeafColumn) -> Any:
 
 
 def _integer_entries(parts: _Parts, dtype: np.dtype[Any]) -> Int64s | None:
-    """The integers of all dictionaries; None if one does not end with its page."""
+    """Decode the integers of all dictionaries; None if one does not fill its page exactly."""
     texts = [values for _, values in parts.entries]
     sizes = np.array([len(each) for each in texts], np.int64)
     if (sizes != parts.counts * dtype.itemsize).any():
@@ -194,9 +195,10 @@ def _decimals(chunk: ChunkPages) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """A chunk apart: its dictionaries, of `counts` entries each, and the pages of its rows.
+    """The parts of a chunk: dictionaries, with `counts` entries each, and data pages.
 
-    Of the pages that are `wanted` the `values`, and for each the number of its dictionary.
+    `wanted` indexes the needed data pages; `values` are their bytes, and `numbers` the number of
+    each one's dictionary.
     """
 
     entries: list[Parts]
@@ -207,7 +209,7 @@ class _Parts:
     numbers: Int64s
 
     def say_entries(self, given: Given) -> None:
-        """Tell a kernel where the dictionary of each page is among all entries."""
+        """Set the position of each page's dictionary among all entries, for a kernel."""
         spans = given[1].reshape(-1, SPAN)
         if not len(self.counts):
             spans[:, FIRST_ENTRY] = spans[:, ENTRIES] = 0
@@ -217,7 +219,7 @@ class _Parts:
 
 
 def _with_entries(chunk: ChunkPages) -> _Parts | None:
-    """What stands in dictionaries and pages, which are unpacked in one go."""
+    """Split a chunk into dictionaries and data pages, all decompressed at once."""
     is_entries = chunk.pages[:, KIND] == DICTIONARY_PAGE
     own = chunk.pages[~is_entries]
     wanted, at = chunk.needed_pages(own), np.flatnonzero(is_entries)
@@ -226,7 +228,7 @@ def _with_entries(chunk: ChunkPages) -> _Parts | None:
     )
     if parts is None:
         return None
-    # Of several chunks each has pages of its own dictionary.
+    # Several chunks may be joined: each page belongs to the last dictionary before it.
     numbers = (np.cumsum(is_entries) - 1)[~is_entries][wanted]
     counts, values = chunk.pages[at, COUNT], parts[len(at) :]
     return _Parts(parts[: len(at)], counts, own, wanted, values, numbers)
@@ -249,14 +251,14 @@ def _codes(chunk: ChunkPages) -> Any:
     if found is None:
         return None
     if len(parts.counts) > 1 and 0 < _REPEATED * len(entries) <= len(codes):
-        # Dictionaries of neighbours are alike, and each entry counts for what is done to entries.
+        # Neighbouring chunks have similar dictionaries, and later work grows with the entries.
         unique: Any = entries.dictionary_encode()
         codes, entries = np.take(numpy_array(unique.indices), codes), unique.dictionary
     return pa.DictionaryArray.from_arrays(array_of(codes, *found), entries, safe=False)
 
 
 def _texts(chunk: ChunkPages) -> Any:
-    """Texts that share their beginnings with those before them."""
+    """Decode texts in DELTA_BYTE_ARRAY."""
     wanted = chunk.needed_pages(chunk.pages)
     parts = chunk.bytes.parts(chunk.pages[wanted].tolist())
     if parts is None:
@@ -290,9 +292,9 @@ def _texts(chunk: ChunkPages) -> Any:
 
 
 def _room(pages: Int64s, wanted: Int64s, dtype: np.dtype[Any], width: int = 1) -> Any:
-    """Room for the values of all pages, from Arrow's pool: new memory costs much time.
+    """Allocate room for the values of all pages, from Arrow's pool: fresh memory is slow.
 
-    Zeros where pages are left out.
+    The rows of skipped pages are zeros.
     """
     size = int(pages[:, COUNT].sum()) * dtype.itemsize * width
     memory: Any = pa.allocate_buffer(size)

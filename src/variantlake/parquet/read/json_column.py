@@ -1,4 +1,4 @@
-"""A whole Variant column as JSON text."""
+"""Write a whole Variant column as JSON text."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from variantlake.shredding.arrays import struct_of
 from variantlake.shredding.layout import METADATA, VALUE, is_variant_type
 
 BATCH_ROWS = 16384
-"""Rows that are written at a time."""
+"""The most rows written at a time."""
 
 BATCH_BYTES = 64 << 20
-"""Bytes of values that are written at a time, but for one value."""
+"""The most bytes of values written at a time; a single value may have more."""
 
 
 def to_json(column: pa.Array[Any] | pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
-    """The rows of a column of struct<metadata, value>, as `read_table` gives it, as JSON text.
+    """Return a column of struct<metadata, value>, such as `read_table` returns, as JSON texts.
 
-    The form is that of Spark's `to_json`: fields in stored order, decimals without trailing zeros,
-    timestamps in UTC. Returns strings; SQL NULL is null, a Variant null the text `null`.
+    They are Spark's `to_json`: fields in stored order, decimals without trailing zeros, timestamps
+    in UTC. SQL NULL is null, a Variant null the text `null`.
 
     Raises InvalidValue for another column; MalformedVariant, LimitExceeded and UnknownVariantType,
     with the row, for a value that has no text.
@@ -53,7 +53,7 @@ def to_json(column: pa.Array[Any] | pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any
 
 
 def _slices(chunks: Sequence[pa.Array[Any]]) -> Iterator[tuple[pa.StructArray, int]]:
-    """Parts that are small enough to be written at once, each with the number of its first row."""
+    """Yield parts small enough to write at once, each with the number of its first row."""
     row = 0
     for chunk in chunks:
         array = struct_of(chunk)
@@ -68,7 +68,7 @@ def _slices(chunks: Sequence[pa.Array[Any]]) -> Iterator[tuple[pa.StructArray, i
 
 
 def _texts_of(reader: VariantReader, array: pa.StructArray, first_row: int) -> list[pa.Array[Any]]:
-    """The texts of some rows, in more than one array if they are too long for one."""
+    """Write the texts of some rows, in several arrays if they are too long for one."""
     tape = reader.read(array)
     try:
         texts, left = write_json(tape)

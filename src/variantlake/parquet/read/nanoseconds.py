@@ -1,4 +1,4 @@
-"""Timestamps of a file that have digits below microseconds."""
+"""Find timestamps of a file that are finer than microseconds."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from variantlake.storage.opening import Source, name_of, open_file
 def first_below_micros(
     path: Source, variant_columns: Collection[str] = ()
 ) -> tuple[str, int] | None:
-    """The column, and the row in the file, of the first such timestamp; None if there is none.
+    """Return the column and the row of the first timestamp finer than microseconds, or None.
 
-    Reads columns of INT96 and of nanoseconds alone, but those inside of Variants, which hold
-    nanoseconds; `variant_columns` names Variants that nothing marks. Raises MalformedFile,
-    MissingSource.
+    Rows count from the start of the file. Reads only columns of INT96 and of nanoseconds, and none
+    inside Variants, which can hold nanoseconds. `variant_columns` names Variants that the file does
+    not mark. Raises MalformedFile, MissingSource.
     """
     with open_file(path) as file:
         footer = read_footer(file)
@@ -60,7 +60,7 @@ def _fine_leaves(footer: Footer, wanted: Collection[tuple[str, ...]]) -> Iterato
 
 
 def _first(file: InputFile, row_group: int, leaf: int) -> int | None:
-    """The first row of a row group with such a value in a leaf."""
+    """Return the first row of a row group with such a timestamp in a leaf, or None."""
     fine, coarse = (_column(file, row_group, leaf, unit) for unit in ("ns", "us"))
     if not _below(fine, coarse):
         return None
@@ -72,7 +72,7 @@ def _below(fine: pa.Table, coarse: pa.Table) -> bool:
     counts = integers(nanos)
     if nanos.type == micros.type:  # no INT96
         return bool((counts % 1000 != 0).any())
-    # Nanoseconds of far years wrap round, and so does what is taken from them.
+    # Nanoseconds of far years overflow, and the product overflows in the same way.
     return bool((counts - integers(micros) * 1000 != 0).any())
 
 

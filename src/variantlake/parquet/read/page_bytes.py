@@ -1,7 +1,7 @@
-"""The bytes of pages of a column chunk: compared with their checksums, and without compression.
+"""Verify the checksums of a column chunk's pages, and decompress them.
 
-Calls that take long let other threads of the process run, and wait for them afterwards. Short ones
-should not, and all pages of a chunk are one long one.
+A long call releases the GIL and has to wait for it afterwards, which does not pay for short calls.
+So zlib gets short pieces, and zstd all pages of a chunk in one call.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ from variantlake.kernels.log.page_headers import (
 _own = threading.local()
 
 Page = list[int]
-"""A page as `find_pages` describes it."""
+"""The SLOTS that `find_pages` fills for a page."""
 Parts = tuple[memoryview, memoryview]
-"""The definition levels of a data page, and its values; of a dictionary nothing, and its values."""
+"""The definition levels and the values of a page; a dictionary has no levels."""
 
 _HELD = 5 << 10
-"""Bytes that zlib adds up without letting another thread run."""
+"""Bytes that zlib checks without releasing the GIL."""
 _SHORT = 128 << 10
-"""Bytes for which that is not worth it."""
+"""A body with more bytes is checked in one call, which releases the GIL."""
 
 _MAGIC = b"\x28\xb5\x2f\xfd"
 _BLOCKS = 1 << 12
-"""Blocks of a page's frame: one is 128 KB in what others write."""
+"""The most blocks of a page's frame; other writers' blocks are 128 KB."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageBytes:
-    """The bytes of a chunk whose pages are compressed by `codec`, with levels up to `most`."""
+    """The bytes of a chunk, its codec, and the highest definition level, `most`."""
 
     data: memoryview
     codec: str
     most: int
 
     def parts(self, pages: Sequence[Page]) -> list[Parts] | None:
-        """What stands in some pages; None if one is unusual, or not what its checksum is of."""
+        """Return the parts of some pages, None if one is unusual or fails its checksum."""
         heads: list[memoryview] = []
         bodies: list[memoryview] = []
         sizes: list[int] = []
@@ -85,7 +85,7 @@ class PageBytes:
     def _apart(
         self, pages: Sequence[Page], heads: list[memoryview], bodies: list[memoryview]
     ) -> list[Parts] | None:
-        """Levels and values, which data pages of the first version have together."""
+        """Split the bodies of version 1 data pages, which have levels and values in one piece."""
         parts: list[Parts] = []
         for page, head, body in zip(pages, heads, bodies, strict=True):
             if page[KIND] in (DATA_PAGE_V2, DICTIONARY_PAGE) or not self.most:
@@ -98,7 +98,7 @@ class PageBytes:
         return parts
 
     def _body(self, page: Page) -> memoryview | None:
-        """The bytes of a page; None if they are not those that its checksum is of."""
+        """Return the compressed bytes of a page, None if they fail its checksum."""
         start, checksum = page[START], page[CRC]
         body = self.data[start : start + page[PACKED]]
         if checksum != NO_CRC and _checksum(body) != checksum & 0xFFFFFFFF:
@@ -106,7 +106,7 @@ class PageBytes:
         return body
 
     def _unpacked(self, bodies: list[memoryview], sizes: list[int]) -> list[memoryview] | None:
-        """The bodies without compression, of these sizes; None if they cannot be had."""
+        """Decompress bodies to these sizes; None for another codec, size or any error."""
         try:
             if self.codec == "UNCOMPRESSED":
                 found: Any = bodies
@@ -134,14 +134,14 @@ def _checksum(body: memoryview) -> int:
 
 
 def _of_zstd(bodies: list[memoryview], sizes: list[int]) -> list[Any]:
-    """Frames in one go; nothing if one of them is not a frame and nothing else."""
+    """Decompress frames at once; returns an empty list if a body is not exactly one frame."""
     if not all(_is_frame(body) for body in bodies):
         return []
     zstd = _decompressor()
     if len(bodies) < 2 or 0 in sizes:
         declared = [zstandard.frame_content_size(body) for body in bodies]
         if any(each not in (-1, size) for each, size in zip(declared, sizes, strict=True)):
-            return []  # a frame's own size is the memory that it takes
+            return []  # zstd would allocate the size that the frame declares
         return [
             zstd.decompress(body, max(size, 1)) for body, size in zip(bodies, sizes, strict=True)
         ]
@@ -152,7 +152,7 @@ def _of_zstd(bodies: list[memoryview], sizes: list[int]) -> list[Any]:
 
 
 def _decompressor() -> zstandard.ZstdDecompressor:
-    """That of this thread: to make one takes as long as to decompress a short page."""
+    """Return this thread's decompressor: to make one takes as long as to decompress a short page."""
     if not hasattr(_own, "zstd"):
         _own.zstd = zstandard.ZstdDecompressor()
     found: zstandard.ZstdDecompressor = _own.zstd
@@ -168,7 +168,7 @@ def _is_frame(body: memoryview) -> bool:
     at = 6 - whole + (0, 1, 2, 4)[about & 3] + (whole, 2, 4, 8)[about >> 6]
     for _ in range(_BLOCKS):
         header = int.from_bytes(body[at : at + 3], "little")
-        # A block of one repeated byte has just that.
+        # A block that repeats one byte stores only that byte.
         at += 3 + (1 if header >> 1 & 3 == 1 else header >> 3)
         if at > len(body):
             return False
@@ -178,8 +178,8 @@ def _is_frame(body: memoryview) -> bool:
 
 
 def _of_snappy(bodies: list[memoryview], sizes: list[int]) -> list[Any]:
-    """Each by itself; nothing if one says that it is shorter or longer."""
-    # Arrow leaves what a shorter text of Snappy does not fill as it was.
+    """Decompress bodies one by one; returns an empty list if one declares another size."""
+    # Arrow would leave the rest of the buffer uninitialized if a body were shorter.
     if any(_snappy_size(body[:5]) != size for body, size in zip(bodies, sizes, strict=True)):
         return []
     codec: Any = pa.Codec("snappy")
@@ -187,7 +187,7 @@ def _of_snappy(bodies: list[memoryview], sizes: list[int]) -> list[Any]:
 
 
 def _snappy_size(head: memoryview) -> int:
-    """How many bytes a text of Snappy says that it holds; -1 if it says nothing."""
+    """Return the size that Snappy data declares for its decompressed bytes, -1 if none."""
     size = 0
     for at, byte in enumerate(head):
         size |= (byte & 127) << 7 * at

@@ -1,4 +1,4 @@
-"""A Parquet file that pyarrow reads piece by piece, by row group and leaf."""
+"""Read a Parquet file with pyarrow piece by piece, by row group and leaf."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ from variantlake.shredding.plain_types import viewless_array, viewless_type
 from variantlake.storage.opening import Source, open_file
 
 BATCH_ROWS = 16384
-"""Rows that are taken apart at a time; memory follows this and the page size, not the file."""
+"""Rows of a batch. Memory grows with this and the page size, not with the file."""
 
 WHOLE_BYTES = 256 << 20
-"""A column of a row group of more bytes than so many is read in batches."""
+"""A column chunk with more bytes than this is read in batches."""
 
 BATCH_BYTES = 64 << 20
-"""Rows of more bytes than so many together are taken apart in smaller batches, one at the least."""
+"""A batch with more bytes than this has fewer rows, at least one."""
 
 
 class ParquetSource:
-    """A file that pyarrow reads piece by piece; `column` gives some leaves as dictionaries.
+    """A file that pyarrow reads piece by piece; `column` reads `encoded` leaves as dictionaries.
 
-    Errors call it `name`. `lazily`, pyarrow sees the file only if kernels leave something to it.
+    Errors name the file `name`. With `lazily`, pyarrow opens it only if our kernels cannot read a
+    chunk.
     """
 
     def __init__(
@@ -46,11 +47,10 @@ class ParquetSource:
         *,
         lazily: bool = False,
     ) -> None:
-        """Raises pyarrow's own errors: see `open_parquet`."""
+        """Raises pyarrow's errors, which `open_parquet` translates."""
         self._name = name
         self._footer = footer
         self._input = open_file(path)
-        # Buffering whole column chunks ahead would make memory follow the row group.
         self._old = OldTimes.of(footer)
         self._encoded = tuple(encoded)
         if not lazily:
@@ -59,17 +59,18 @@ class ParquetSource:
 
     @cached_property
     def _columns(self) -> ParquetReader:
-        """Reads some leaves as dictionaries."""
+        """The reader that returns the leaves `encoded` as dictionaries."""
         return self._opened("us", self._encoded)
 
     @cached_property
     def _file(self) -> ParquetReader:
-        """Reads all leaves as they are."""
+        """The reader that returns all leaves without dictionaries."""
         return self._opened("us") if self._encoded else self._columns
 
     def _opened(self, int96: str, dictionaries: Sequence[int] = ()) -> ParquetReader:
-        # Not ParquetFile, which also tabulates all dotted paths: that takes as long as the rest.
+        # ParquetFile would also tabulate all dotted paths, which takes as long as the rest.
         reader: Any = ParquetReader()  # its stubs lack parameters
+        # Without pre_buffer: whole chunks in memory would make it grow with the row group.
         reader.open(
             self._input.native,
             read_dictionary=list(dictionaries) or None,
@@ -84,7 +85,7 @@ class ParquetSource:
 
     @cached_property
     def schema_arrow(self) -> pa.Schema:
-        """The schema as pyarrow understands it, with texts for views of them."""
+        """The schema as pyarrow reads it, with view types replaced by plain ones."""
         schema = self._file.schema_arrow
         plain = [field.with_type(viewless_type(field.type)) for field in schema]
         return pa.schema(plain).with_metadata(schema.metadata)
@@ -102,10 +103,10 @@ class ParquetSource:
     def batches(
         self, row_group: int, leaves: Sequence[int], batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
-        """Rows of a row group with the columns that some leaves need. Raises MalformedFile.
+        """Yield the rows of a row group, with the columns of `leaves`. Raises MalformedFile.
 
-        By position: dotted names cannot tell the key `a.b` from the key `b` within `a`. A batch has
-        at most `batch_rows` rows, and about BATCH_BYTES.
+        Leaves are positions, since dotted names cannot tell the key `a.b` from the key `b` in `a`.
+        A batch has at most `batch_rows` rows, and about BATCH_BYTES.
         """
         with self._reading(row_group):
             yield from self._batches(row_group, leaves, batch_rows)
@@ -113,8 +114,8 @@ class ParquetSource:
     def _batches(
         self, row_group: int, leaves: Sequence[int], batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
-        """The same, after a look at the page headers."""
-        # Our own footer: pyarrow's objects for a chunk abort the process on broken size statistics.
+        """Check the page headers, then return the batches."""
+        # From our footer: pyarrow's chunk objects abort the process on broken size statistics.
         group, leaf_of = self._footer.row_groups[row_group], self._footer.leaves
         held = self._input.data
         size = -1 if held is None else pages_are_usual(held, leaf_of, group, leaves)
@@ -128,7 +129,7 @@ class ParquetSource:
         rows = min(max(1, BATCH_BYTES * group.num_rows // max(size, 1)), batch_rows)
         batches: Iterator[pa.RecordBatch]
         if held is not None and group.num_rows <= rows:
-            # Whoever holds many small files in memory reads them by threads of his own.
+            # A caller with many small files in memory reads them in its own threads.
             table = self._file.read_row_group(
                 row_group, column_indices=list(leaves), use_threads=False
             )
@@ -141,9 +142,9 @@ class ParquetSource:
         return batches
 
     def column(self, row_group: int, leaf: int) -> list[pa.RecordBatch] | None:
-        """One leaf of a row group in one go. Raises MalformedFile.
+        """Read one leaf of a row group at once. Raises MalformedFile.
 
-        None if that takes too much memory, and for times that have to be settled.
+        Returns None if that takes too much memory, or if old timestamps need `OldTimes.settled`.
         """
         with self._reading(row_group):
             return self._column(row_group, leaf)
@@ -163,8 +164,8 @@ class ParquetSource:
             except MemoryError:  # an ArrowException too, and the file may be whole
                 raise
             except (pa.ArrowException, OSError):
-                # Other encodings, such as DELTA_BYTE_ARRAY, are not implemented, and which error
-                # says so varies: whole values then, or what else is wrong is said for them.
+                # pyarrow reads no dictionaries from encodings such as DELTA_BYTE_ARRAY, and its
+                # errors for that vary. So read whole values; that raises any other error again.
                 self._unencoded.add(leaf)
         table = self._file.read_row_group(row_group, column_indices=[leaf])
         return [self._viewless(batch) for batch in table.to_batches()]
@@ -179,17 +180,17 @@ class ParquetSource:
         return pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def values(self, row_group: int, leaf: int, places: Int64s | None) -> Any:
-        """See `read_values`; None for times that have to be settled too."""
+        """Call `read_values`. Returns None also if old timestamps need `OldTimes.settled`."""
         if self._old.concern([leaf]):
             return None
         return read_values(self._place(row_group, leaf), places)
 
     def chunk(self, row_group: int, leaf: int) -> ChunkPlace | None:
-        """A leaf of a row group, for `read_joined`; None for times that have to be settled."""
+        """Return a chunk for `read_joined`, None if old timestamps need `OldTimes.settled`."""
         return None if self._old.concern([leaf]) else self._place(row_group, leaf)
 
     def runs(self, row_group: int, leaf: int) -> CodeRuns | None:
-        """See `read_runs`."""
+        """Call `read_runs`."""
         return read_runs(self._place(row_group, leaf))
 
     def _place(self, row_group: int, leaf: int) -> ChunkPlace:
@@ -217,7 +218,7 @@ class ParquetSource:
 
     @contextmanager
     def _reading(self, row_group: int) -> Iterator[None]:
-        """Errors of a row group, ours and pyarrow's, with its number and the file's name."""
+        """Add the row group's number and the file's name to errors, ours and pyarrow's."""
         with in_file(self._name):
             try:
                 yield
@@ -227,7 +228,7 @@ class ParquetSource:
             except MemoryError:  # an ArrowException too, and the file may be whole
                 raise
             except (pa.ArrowException, OSError) as error:
-                if "launch worker thread" in str(error):  # which no memory was left for
+                if "launch worker thread" in str(error):  # for lack of memory
                     raise MemoryError(str(error)) from error
                 raise MalformedFile(f"row group {row_group} does not read: {error}") from error
 
@@ -240,7 +241,7 @@ def open_parquet(
     *,
     lazily: bool = False,
 ) -> ParquetSource:
-    """Open a file with pyarrow for reading piece by piece: see there. Raises MalformedFile."""
+    """Open a file as a ParquetSource. Raises MalformedFile."""
     try:
         return ParquetSource(path, name, footer, encoded, lazily=lazily)
     except VariantLakeError:

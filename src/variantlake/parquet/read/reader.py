@@ -1,8 +1,7 @@
-"""Reading Parquet files with Variant columns into Arrow.
+"""Read Parquet files with Variant columns into Arrow.
 
-Every Variant column, wherever it is nested, comes back as struct<metadata: binary, value: binary>,
-rebuilt from whatever shredding the file has; SQL NULL is a null struct. Other columns come back as
-pyarrow reads them.
+Every Variant column, at any depth, becomes struct<metadata: binary, value: binary>, rebuilt from
+the file's shredding; SQL NULL is a null struct. Other columns are as pyarrow reads them.
 """
 
 from __future__ import annotations
@@ -32,20 +31,20 @@ def read_table(
     progress: OnProgress | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> pa.Table:
-    """Read a Parquet file, every Variant column as struct<metadata, value>.
+    """Read a Parquet file, with every Variant column as struct<metadata, value>.
 
     Args:
         path: A file name, a URL of an object store, or an open binary file.
-        columns: Names of top-level columns in the order wanted; all of them when None.
+        columns: Names of top-level columns in the wanted order; None means all.
         variant_columns: Dotted names of groups to read as Variants although the file does not mark
             them. Groups of binary `metadata` and `value`, and those of the legacy layout
-            (`variant_group.is_legacy_group`), are found without that.
-        progress: Called after each batch with the rows read so far, of those of the file.
-        storage_options: How the file's bucket is reached, as for `Table.open`.
+            (`variant_group.is_legacy_group`), need not be named.
+        progress: Called after each batch with the rows read so far and the rows of the file.
+        storage_options: How to reach the file's bucket, as for `Table.open`.
 
     Raises:
         MalformedFile: The file breaks a specification; with file, row and path.
-        InvalidPath: A column, or a group of `variant_columns`, that the file does not have.
+        InvalidPath: The file does not have a column, or a group of `variant_columns`.
         MissingSource: There is no such file.
     """
     reach_with(path, storage_options)
@@ -65,17 +64,17 @@ def iter_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Read a file as `read_table` does, in record batches.
 
-    Memory is bounded by a few pages of each column and one batch. Nothing is opened before the
-    first batch is asked for.
+    Memory is bounded by a few pages of each column and one batch. The file is opened when the
+    caller takes the first batch.
 
     Args:
         path: As for `read_table`, like `columns` and `variant_columns`.
-        batch_rows: The most rows of a batch, 1 or more. A batch has fewer if rows are large:
-            about 64 MB of them.
-        columns: Names of top-level columns in the order wanted; all of them when None.
-        row_groups: Indexes of the row groups to read, from 0; all of them when None.
-        variant_columns: Dotted names of groups to take for Variants.
-        progress: Called after each batch with the rows read so far, of those of the file.
+        batch_rows: The most rows of a batch, 1 or more. Batches of large rows have fewer: about
+            64 MB of them.
+        columns: Names of top-level columns in the wanted order; None means all.
+        row_groups: Indexes of the row groups to read, from 0; None means all.
+        variant_columns: Dotted names of groups to read as Variants.
+        progress: Called after each batch with the rows read so far and the rows of `row_groups`.
         storage_options: As for `read_table`.
 
     Raises:
@@ -93,9 +92,9 @@ def find_variants(
     variant_columns: Collection[str] = (),
     storage_options: Mapping[str, str] | None = None,
 ) -> tuple[str, ...]:
-    """The dotted names of the Variant columns of a file, at any depth, in schema order.
+    """Return the dotted names of a file's Variant columns, at any depth, in schema order.
 
-    `variant_columns` are such names of groups to take for Variants although nothing marks them.
+    `variant_columns` names groups that are Variants although the file does not mark them.
     `storage_options` are as for `read_table`.
     Raises MalformedFile, MissingSource, and InvalidPath for a group that the file does not have.
     """
@@ -106,9 +105,9 @@ def find_variants(
 
 
 class VariantFile:
-    """An open Parquet file and how each of its columns becomes Arrow.
+    """An open Parquet file, and the conversion of each of its columns to Arrow.
 
-    `footer` is what the file says of itself, `schema` the Arrow schema of the result.
+    `footer` is the file's decoded footer, `schema` the Arrow schema of the result.
     """
 
     def __init__(
@@ -153,7 +152,7 @@ class VariantFile:
         row_groups: Sequence[int] | None = None,
         progress: OnProgress | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of the row groups asked for (all when None), in file order."""
+        """Yield the rows of `row_groups`, in that order; None means all of the file's."""
         check_batch_rows(batch_rows)
         leaves = sorted(
             leaf
@@ -180,7 +179,7 @@ class VariantFile:
     def _read(
         self, groups: Iterable[int], leaves: Sequence[int], batch_rows: int
     ) -> Iterator[tuple[pa.RecordBatch, int]]:
-        """Batches as the file holds them, each with the number of its first row."""
+        """Yield batches before their conversion, each with the number of its first row."""
         for group in groups:
             start = sum(each.num_rows for each in self.footer.row_groups[:group])
             for batch in self._file.batches(group, leaves, batch_rows):
@@ -191,7 +190,7 @@ class VariantFile:
         batch, start = read
         arrays = []
         for field, column in zip(self.schema, self._columns, strict=True):
-            # By name: the batch has the file's order and no column twice.
+            # By name: the columns of the batch are in the file's order.
             array = batch.column(field.name)
             try:
                 arrays.append(array if column is None else column.convert(array))
@@ -203,7 +202,7 @@ class VariantFile:
 
 
 def named_groups(footer: Footer, names: Collection[str]) -> frozenset[tuple[str, ...]]:
-    """The groups of a file that dotted names mean. Raises InvalidPath for one that is not there."""
+    """Resolve dotted names to groups of a file. Raises InvalidPath for a group that it lacks."""
     _check_names(names)
     groups = dict(_groups_below(footer.schema, ()))
     for name in names:
@@ -228,7 +227,7 @@ def _groups_below(
 def columns_of_variants(
     footer: Footer, wanted: Collection[tuple[str, ...]]
 ) -> tuple[tuple[str, ...], ...]:
-    """The Variants of a file, by `is_variant`, in schema order."""
+    """Return the names of a file's Variants (see `is_variant`), in schema order."""
     return tuple(
         column
         for top in footer.schema.children
@@ -237,13 +236,13 @@ def columns_of_variants(
 
 
 def check_batch_rows(batch_rows: int) -> None:
-    """Raise InvalidValue for a size of batch that would read no row."""
+    """Raise InvalidValue if batches would have no rows."""
     if batch_rows < 1:
         raise InvalidValue(f"batches of {batch_rows} rows", hint="batch_rows is 1 or more")
 
 
 def _check_names(names: Collection[str]) -> None:
-    """Refuse one name if a list of them is meant: its letters would be taken for names."""
+    """Refuse text where a list of names belongs: its letters would be the names."""
     if isinstance(names, str):
         raise InvalidPath(f"columns are a list of names, not text: {names!r}", hint=f"[{names!r}]")
 
@@ -270,5 +269,5 @@ def _subset(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
 
 
 def _without_avro_schema(metadata: Any) -> Any:
-    """The file's own key-value metadata, less the entry that describes the shredded columns."""
+    """Drop the key-value entry that describes the shredded columns, which the result lacks."""
     return {k: v for k, v in (metadata or {}).items() if k != b"parquet.avro.schema"} or None
