@@ -152,7 +152,7 @@ def _of_zstd(bodies: list[memoryview], sizes: list[int]) -> list[Any]:
 
 
 def _decompressor() -> zstandard.ZstdDecompressor:
-    """Return this thread's decompressor: to make one takes as long as to decompress a short page."""
+    """Return this thread's decompressor; making one is as slow as decompressing a short page."""
     if not hasattr(_own, "zstd"):
         _own.zstd = zstandard.ZstdDecompressor()
     found: zstandard.ZstdDecompressor = _own.zstd

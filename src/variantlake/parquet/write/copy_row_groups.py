@@ -1,10 +1,10 @@
-"""Join Parquet files without decoding a value: row groups copied as bytes under a new footer.
+"""Join Parquet files without decoding a value: copy row groups as bytes under a new footer.
 
-Pages, indexes and bloom filters are the same bytes in another place; only offsets change, in the
-footer and in offset indexes. So files are joined only if all that gives their bytes a meaning is
-the same: the schema to the last byte, the column orders, the program that wrote them, and their
-key-value metadata, except for our own notes, which are joined. What is not known in full is not
-copied. The finished file is read again and compared with its sources before anybody sees it.
+Pages, column indexes and bloom filters are copied as they are; only offsets change, in the footer
+and in offset indexes. So files can be joined only if everything that defines the meaning of their
+bytes is equal: the schema to the last byte, the column orders, the program that wrote them, and
+their key-value metadata, except for our own notes, which are joined. A file with unknown parts is
+not copied. The finished file is read again and compared with its sources before it is used.
 """
 
 from __future__ import annotations
@@ -65,26 +65,26 @@ from variantlake.storage.input_file import InputFile
 from variantlake.storage.opening import Source, name_of, open_file
 
 MIN_ROW_GROUP_BYTES = 4 << 20
-"""Compressed bytes that a row group takes on average, so that its file is copied as it is.
+"""The least average size, in compressed bytes, of row groups that are worth keeping.
 
-In each row group dictionaries and compression begin anew. Events in groups of 4.4 MB take 1.5 %
-more bytes than in one of 17 MB and are read as fast; in groups of 2.2 MB 4 % more, of 1.2 MB 10 %,
+Dictionaries and compression restart in each row group. Events in groups of 4.4 MB take 1.5 % more
+bytes than in one of 17 MB and read as fast; groups of 2.2 MB take 4 % more, those of 1.2 MB 10 %,
 and one column takes a quarter longer to read."""
 
 MAX_ROW_GROUPS = 1 << 15
-"""Ordinals of row groups have 16 bits."""
+"""Ordinals of row groups are 16-bit integers."""
 
 _PIECE = 4 << 20
-"""Bytes that are copied at a time."""
+"""Bytes copied at a time."""
 
 __all__ = ["CopySource", "NotMovable", "copy_row_groups", "open_source", "why_not"]
 
 
 @dataclass(frozen=True, slots=True)
 class CopySource:
-    """A file that can be copied: what its footer says, taken apart. Nothing of it is open.
+    """A file whose row groups can be copied, with its decoded footer. The file is not open.
 
-    `facts` are those of its footer. `known` may be better ones, of the log.
+    `facts` come from its footer; `log_facts`, if any, from the log, and may be better.
     """
 
     source: Source
@@ -96,12 +96,12 @@ class CopySource:
 
     @property
     def name(self) -> str:
-        """What errors call it."""
+        """The file's name in errors."""
         return name_of(self.source)
 
     @property
     def pages_bytes(self) -> int:
-        """Bytes of all pages."""
+        """The bytes of all pages."""
         return sum(c.end - c.start for group in self.moved.groups for c in group.chunks)
 
     @property
@@ -118,9 +118,9 @@ class CopySource:
 def open_source(
     file: Source, known: FileFacts | None = None, columns: Iterable[ColumnPath] = ()
 ) -> CopySource:
-    """Read a file's footer and take it apart.
+    """Read and decode a file's footer.
 
-    `known` are the facts that the log has of it, of all its rows; `columns` as for `facts_of`.
+    `known` are the log's facts about all rows of the file; `columns` as for `facts_of`.
 
     Raises NotMovable if its row groups cannot be copied, with the reason; MalformedFile and
     MissingSource as `read_footer`.
@@ -134,9 +134,9 @@ def open_source(
 
 
 def why_not(sources: Sequence[CopySource], *, small: bool = False) -> str | None:
-    """Why these files cannot become one by copying their row groups; None if they can.
+    """Return the reason why these files cannot be joined by copying; None if they can.
 
-    With `small` even those whose row groups are small.
+    `small` allows small row groups.
     """
     first = sources[0]
     for other in sources:
@@ -178,11 +178,11 @@ def _too_small(source: CopySource) -> str | None:
 def copy_row_groups(sources: Sequence[CopySource], path: str | os.PathLike[str]) -> WrittenFile:
     """Write the row groups of these files, in their order, to a new file at `path`.
 
-    Memory follows one column chunk's piece and the footers. Every page header is checked on the
-    way, and the finished file is read again: each column chunk has the bytes of its source.
+    Memory is bounded by a piece of a column chunk and the footers. Every page header is checked,
+    and the finished file is read again to compare each column chunk with its source.
 
     Raises NotMovable if `why_not` has a reason (small row groups aside), MalformedFile for pages
-    that do not fit their footer, or a copy that differs. No file is left then.
+    that do not fit their footer, or a copy that differs. The new file is removed then.
     """
     reason = why_not(sources, small=True)
     if reason is not None:
@@ -196,7 +196,7 @@ def copy_row_groups(sources: Sequence[CopySource], path: str | os.PathLike[str])
             end = writer.finish(sources)
         copied = _compared(target, sources, writer.hashes)
     except FileExistsError:
-        raise  # that file is another's
+        raise  # and leave that file, which is not ours
     except BaseException:
         with suppress(FileNotFoundError):
             os.unlink(target)  # noqa: PTH108  # str in, str out
@@ -208,9 +208,10 @@ def copy_row_groups(sources: Sequence[CopySource], path: str | os.PathLike[str])
 
 @dataclass(slots=True)
 class _CopiedGroup:
-    """A row group that was copied: its new places are `starts` of the chunks.
+    """A copied row group; `starts` are the new offsets of its chunks.
 
-    `parts` are those of indexes and bloom filters, with their lengths, by their old `place`.
+    `parts` maps the position, in the old footer, of the offset of each index and bloom filter to
+    its new offset and length.
     """
 
     source: CopySource
@@ -220,7 +221,7 @@ class _CopiedGroup:
 
 
 class _Writer:
-    """One new file. `hashes` are those of the column chunks, by row group."""
+    """Writes one new file. `hashes` are those of the column chunks, by row group."""
 
     def __init__(self, out: BinaryIO) -> None:
         self.hashes: list[list[int]] = []
@@ -234,7 +235,7 @@ class _Writer:
         self._end += len(data)
 
     def add(self, source: CopySource) -> None:
-        """Copy the pages of a file."""
+        """Copy the pages, indexes and bloom filters of a file."""
         with in_file(source.name), open_file(source.source) as file:
             pairs = zip(source.moved.groups, source.footer.row_groups, strict=True)
             for moved, group in pairs:
@@ -258,7 +259,7 @@ class _Writer:
         self.hashes.append(hashes)
 
     def _parts(self, source: CopySource, file: InputFile) -> None:
-        """Copy indexes and bloom filters of the row groups of this file: all of a kind together."""
+        """Copy the indexes and bloom filters of a file, one kind after the other."""
         own = [group for group in self._groups if group.source is source]
         for kind in ("bloom_filter", "column_index", "offset_index"):
             for group in own:
@@ -273,7 +274,7 @@ class _Writer:
                     self._write(data)
 
     def finish(self, sources: Sequence[CopySource]) -> int:
-        """Write the footer; the size of the file."""
+        """Write the footer, and return the size of the file."""
         first = sources[0].moved
         groups = [self._row_group(number, group) for number, group in enumerate(self._groups)]
         metadata = list(sources[0].metadata)
@@ -319,7 +320,7 @@ class _Writer:
 def _hashed(
     file: InputFile, start: int, end: int, write: Callable[[bytes], object] | None = None
 ) -> int:
-    """A hash of a range, which is written on the way if `write` is given."""
+    """Return the hash of a range of bytes, and pass the bytes to `write`, if any."""
     state = 0
     for at in range(start, end, _PIECE):
         data = read_exactly(file, at, min(_PIECE, end - at))
@@ -332,7 +333,7 @@ def _hashed(
 def _compared(
     path: str, sources: Sequence[CopySource], hashes: Sequence[Sequence[int]]
 ) -> WrittenFile:
-    """The finished file, after each of its column chunks was compared with that of its source."""
+    """Compare each column chunk of the finished file with its source, and return the file."""
     tail = read_tail(path)
     footer = parse_footer(tail.footer, tail.offset)
     expected = [
@@ -370,7 +371,7 @@ def _compared(
 
 
 def _with_plain_floats(facts: FileFacts) -> FileFacts:
-    """Facts of the log, which gives floats a maximum only if none of them is NaN."""
+    """Set `plain_floats` in facts of the log, where floats have a maximum only without NaN."""
     columns = [
         replace(column, plain_floats=column.bounds.maximum is not None)
         if pa.types.is_floating(column.type)
@@ -381,12 +382,12 @@ def _with_plain_floats(facts: FileFacts) -> FileFacts:
 
 
 def _notes(sources: Sequence[CopySource]) -> Mapping[ColumnPath, ValueNotes]:
-    """The notes that hold for the rows of all files: nothing of a column that one of them lacks."""
+    """Return the notes that hold in all files with rows, for columns that have notes in each."""
     return joined_notes([_noted(source) for source in sources if source.footer.num_rows])
 
 
 def _noted(source: CopySource) -> NotedPart:
-    """The notes of a file, those that its footer implies included."""
+    """Return the notes of a file, including those that its footer implies."""
     noted = notes_of(source.footer.key_value_metadata)
     found = {column: (notes, frozenset[Path]()) for column, notes in noted.items()}
     for variant in source.facts.variants:

@@ -1,14 +1,14 @@
-"""Which leaves of a file are dictionary-encoded, decided once from its first row group.
+"""Choose the encoding of each leaf of a file, once, from its first row group.
 
-A dictionary pays if values repeat. Elsewhere the writer would fill one of a megabyte for each
-row group, give it up and write plain values anyway: numbers, dates and times are then written as
-packed differences, strings with their lengths apart, the rest plainly. On events of 1 KB that made
-files 7 % smaller than dictionaries throughout, in less time, and Spark reads them as fast. A wrong
-choice costs size, never correctness.
+A dictionary pays if values repeat. Otherwise pyarrow would fill a dictionary in each row group,
+abandon it and write plain values. So we write other numbers, dates and times as
+DELTA_BINARY_PACKED, strings as DELTA_LENGTH_BYTE_ARRAY, and the rest as PLAIN. For events of 1 KB
+that made files 7 % smaller than dictionaries throughout, in less time, and Spark reads them as
+fast. A wrong choice costs size, never correctness.
 
-Strings that begin like the one before (ids of one kind, paths) are written without what they share
-with it. For zstd such a beginning is a match in every value, and it searches on from there: hashes
-behind a prefix of 7 characters take half the time without it, and less room.
+Strings that often share a prefix with the one before (ids of one kind, paths) are written without
+it, as DELTA_BYTE_ARRAY. For zstd such a prefix is a match in every value, from which it searches
+on: hashes with a common prefix of 7 characters take half the time without it, and less space.
 """
 
 from __future__ import annotations
@@ -27,57 +27,57 @@ from variantlake.shredding.arrays import AnyArray, elements_of
 from variantlake.shredding.layout import is_text
 
 SAMPLE_ROWS = 2048
-"""Rows at the start that are looked at. Four times as many choose the same and take up to 20 ms a
-file; a quarter of them makes files of GitHub's webhooks 6 % larger."""
+"""The first rows, from which to choose. Four times as many lead to the same choice and take up to
+20 ms per file; a quarter of them makes files of GitHub's webhooks 6 % larger."""
 
 MAX_DISTINCT_SHARE = 0.5
-"""A dictionary is made if at most this share of the values is distinct."""
+"""A leaf gets a dictionary if at most this share of its values is distinct."""
 
 _MAYBE_SHARE = 0.98
-"""Texts of which a sample repeats a few may repeat often in all rows: these are counted there.
-Twenty thousand users among a hundred thousand events are hardly seen twice in a small sample, and
-not once in the first rows if they take turns."""
+"""If at most this share of a sample of texts is distinct, more rows are counted. Twenty thousand
+users in a hundred thousand events hardly repeat in a small sample, and never in the first rows if
+they take turns."""
 
 _MANY_ROWS = 4 * SAMPLE_ROWS
-"""Fewer rows say no more than the sample."""
+"""For fewer rows, the sample decides."""
 
 _COUNTED_ROWS = 20 * SAMPLE_ROWS
-"""Of more rows these are counted first: that takes a millisecond for a leaf."""
+"""The rows to count first, which takes a millisecond per leaf."""
 
 _LIKELY_SHARE = 0.8
-"""Where at most this share of the counted ones is distinct, all rows of the row group are counted,
-in a few milliseconds: forty thousand users among 140,000 events."""
+"""If at most this share of the counted rows is distinct, all rows of the row group are counted, in
+a few milliseconds: forty thousand users in 140,000 events."""
 
 _SHARED_PREFIX = 4
-"""Bytes that strings share with the one before, on average, if it is worth a trial to leave
-these out. zstd finds no shorter match."""
+"""The average shared prefix, in bytes, from which to try DELTA_BYTE_ARRAY. zstd finds no shorter
+match."""
 
 _COMPARED_ROWS = 256
-"""Strings of the sample that are held against the one before."""
+"""Strings of the sample that are compared with the one before."""
 
 _COMPARED_BYTES = 256
-"""Bytes of each that are looked at."""
+"""The first bytes of each that are compared."""
 
 DICTIONARY_BYTES = 4 << 20
-"""A larger dictionary the writer gives up. At pyarrow's default, a fourth of it, ids of 32 bytes
-that half of the rows repeat had none, and took twice the room."""
+"""The writer abandons a larger dictionary. With pyarrow's default, a quarter of this, ids of 32
+bytes that repeat in half of the rows got no dictionary and took twice the space."""
 
-_TOO_FEW = 64  # values that say nothing yet; a dictionary of so few costs nothing
+_TOO_FEW = 64  # values: too few to judge, and a dictionary of them costs nothing
 
 
 @dataclass(frozen=True, slots=True)
 class Encodings:
-    """Names as pyarrow takes them, dotted: leaves with a dictionary, and others' encodings."""
+    """Arguments for pyarrow, by dotted names: leaves with a dictionary, and others' encodings."""
 
     dictionary: list[str]
     others: dict[str, str]
 
 
 def choose_encodings(table: pa.Table) -> Encodings:
-    """Look at the first rows of `table`, at more if that is worth it, and choose for each leaf.
+    """Choose an encoding for each leaf by the first rows of `table`, by more if in doubt.
 
-    Dotted names are not unique (the key `a.b` and the key `b` in `a`): leaves that share one get a
-    dictionary, which suits every type.
+    Dotted names are not unique (the key `a.b` and the key `b` in `a`). Leaves with the same name
+    get a dictionary, which works for every type.
     """
     if not table.num_rows:
         # pyarrow makes no empty arrays of some types (UUID within a struct).
@@ -119,7 +119,7 @@ def _leaves(path: tuple[str, ...], array: AnyArray) -> Iterator[tuple[tuple[str,
 
 
 def _is_repeated(sample: AnyArray, path: tuple[str, ...], table: pa.Table) -> bool:
-    """Whether the values of a leaf repeat: in the sample, or in all rows if that may be."""
+    """Whether the values of a leaf repeat in the sample or, if that is likely, in all rows."""
     present = len(sample) - sample.null_count
     if present < _TOO_FEW or pa.types.is_dictionary(sample.type) or pa.types.is_null(sample.type):
         return True
@@ -138,7 +138,7 @@ def _is_repeated(sample: AnyArray, path: tuple[str, ...], table: pa.Table) -> bo
 
 
 def _is_repeated_in_all(leaf: Any) -> bool:
-    """The same of all rows, or of many."""
+    """Whether values repeat in the counted rows, or in all if the counted rows leave a doubt."""
     share, size = _distinct(leaf.slice(0, _COUNTED_ROWS))
     if MAX_DISTINCT_SHARE < share <= _LIKELY_SHARE:
         share, size = _distinct(leaf)
@@ -146,7 +146,7 @@ def _is_repeated_in_all(leaf: Any) -> bool:
 
 
 def _leaf_of(path: tuple[str, ...], table: pa.Table) -> Any:
-    """All values of a leaf within nothing but structs; None of another one."""
+    """Return all values of a leaf that is in no list, map or extension type, else None."""
     column: Any = table.column(path[0])
     if len(path) == 1:
         return column
@@ -157,20 +157,20 @@ def _leaf_of(path: tuple[str, ...], table: pa.Table) -> Any:
 
 
 def _spread(leaf: Any) -> Any:
-    """As many values as the sample has, from anywhere: the first rows may all differ by order."""
+    """Take a random sample: sorted or rotating values may all differ in the first rows."""
     rows = np.random.default_rng(0).integers(0, len(leaf), SAMPLE_ROWS)
     return leaf.take(pa.array(np.unique(rows)))
 
 
 def _distinct(values: Any) -> tuple[float, int]:
-    """The share of different values, and about their bytes."""
+    """Return the share of distinct values, and about the bytes of these."""
     present = max(len(values) - values.null_count, 1)
     distinct = pc.count_distinct(values).as_py()
     return distinct / present, values.nbytes * distinct // present
 
 
 def _encoding_of(sample: AnyArray) -> str:
-    """The encoding of values that do not repeat; empty for plain."""
+    """Return the encoding of values that do not repeat; empty for PLAIN."""
     kind = sample.type
     if is_text(kind):
         return "DELTA_BYTE_ARRAY" if _begin_alike(sample) else "DELTA_LENGTH_BYTE_ARRAY"
@@ -181,9 +181,9 @@ def _encoding_of(sample: AnyArray) -> str:
 
 
 def _begin_alike(sample: AnyArray) -> bool:
-    """Whether texts take less room without what they share with the one before, by a trial.
+    """Try whether texts compress better without the prefix that they share with the one before.
 
-    They do not if zstd finds in each text more of another one than its beginning.
+    They do not if zstd finds longer matches with other texts than that prefix.
     """
     present = pc.indices_nonzero(sample.is_valid()).slice(0, _COMPARED_ROWS)
     few: Any = sample.take(present).cast(pa.large_binary())
@@ -193,7 +193,7 @@ def _begin_alike(sample: AnyArray) -> bool:
     sizes = np.fromiter(map(len, texts), np.int16)
     letters = np.array(texts, f"S{max(sizes.max(), 1)}").view(np.uint8).reshape(len(texts), -1)
     same = np.logical_and.accumulate(letters[1:] == letters[:-1], axis=1).sum(axis=1)
-    # Behind the end of a text stand zeros, which are not in common.
+    # Texts are padded with zeros, which do not count as shared.
     shared = np.zeros(len(texts), np.int16)
     shared[1:] = np.minimum(same, np.minimum(sizes[1:], sizes[:-1]))
     if shared.mean() < _SHARED_PREFIX:
@@ -204,6 +204,6 @@ def _begin_alike(sample: AnyArray) -> bool:
 
 
 def _compressed(*parts: np.ndarray[Any, Any] | list[bytes]) -> int:
-    """Bytes that numbers and texts take together."""
+    """Return the bytes of numbers and texts together, compressed with zstd."""
     whole = b"".join(b"".join(part) if isinstance(part, list) else part.tobytes() for part in parts)
     return pa.compress(whole, codec="zstd").size

@@ -1,4 +1,4 @@
-"""Write Parquet files whose Variant columns every reader recognises, and know what is in them.
+"""Write Parquet files whose Variant columns every reader recognises, and collect their statistics.
 
 A file has row groups of bounded size, a page index, one compression for all leaves, decimals as
 integers if they fit, and VARIANT(1) in its footer.
@@ -46,12 +46,12 @@ ZSTD_LEVEL = 2
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """How files are laid out. Sizes in bytes.
+    """The layout of files. Sizes in bytes.
 
-    `row_group_bytes` bounds a row group by its size in memory (Arrow), `row_group_rows` by its
-    rows; whichever is reached first ends it. `page_bytes` and `page_rows` do the same for a data
-    page before compression; `page_version` is the version of data pages. `compression_level` None
-    is ours for zstd, else the codec's default.
+    A row group ends at about `row_group_bytes` of memory (Arrow) or at `row_group_rows`, whichever
+    comes first. `page_bytes` and `page_rows` do the same for a data page before compression;
+    `page_version` is the version of data pages. `compression_level` None is ZSTD_LEVEL for zstd,
+    else the codec's default.
 
     Raises InvalidValue for a bound below 1.
     """
@@ -75,7 +75,7 @@ DEFAULT_OPTIONS = WriteOptions()
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """A finished file: its size in bytes and all that is known of its rows."""
+    """A finished file: its size in bytes and the facts about its rows."""
 
     path: str
     size: int
@@ -83,11 +83,11 @@ class WrittenFile:
 
 
 class FileWriter:
-    """Writes one file, a row group at a time; memory follows the row group.
+    """Writes one file, a row group at a time; memory grows with the row group.
 
-    Rows given to `write` are kept until a row group is full. `close` finishes the file; until then
-    it is not one, and `abort` removes it. As a context manager it closes at the end and aborts when
-    an exception passes.
+    `write` keeps rows until a row group is full. `close` finishes the file; it is not a Parquet
+    file before, and `abort` removes it. As a context manager it closes at the end, and aborts on
+    an exception.
     """
 
     def __init__(
@@ -101,10 +101,10 @@ class FileWriter:
     ) -> None:
         """Open `path`, which is overwritten, for batches of exactly `schema`.
 
-        `variant_columns` are the paths, by names of the Parquet schema (in a list `list`,
-        `element`, in a map `key_value`, `value`), of the structs to be marked as VARIANT; their
-        types are those of `shredding.layout.arrow_type`. `watch` gets the rows of each row group as
-        they go into the encoder.
+        `variant_columns` are the paths, in names of the Parquet schema (in a list `list`,
+        `element`, in a map `key_value`, `value`), of the structs to mark as VARIANT; their types
+        come from `shredding.layout.arrow_type`. `watch` is called with the rows of each row group
+        before they are encoded.
 
         Raises InvalidSchema for a column that is missing or is not a shredded Variant, and for
         repeated names; MissingSource when the folder does not exist.
@@ -136,16 +136,16 @@ class FileWriter:
 
     @property
     def pending_bytes(self) -> int:
-        """Bytes in memory (Arrow) of rows that wait for their row group to be full."""
+        """Bytes in memory (Arrow) of the rows that are not yet in a row group."""
         return self._pending_bytes
 
     def write(
         self, data: pa.RecordBatch | pa.Table, notes: Mapping[ColumnPath, ValueNotes] = NO_NOTES
     ) -> None:
-        """Add rows. `notes` are about the values of Variant columns; without them nothing is known.
+        """Add rows. `notes` describe the values of Variant columns; a column without is unknown.
 
         Raises InvalidSchema when they are not of the writer's schema, InvalidValue for a null in a
-        required field. Nothing of them was added then.
+        required field. In both cases no row was added.
         """
         if self._closed:
             raise InvalidValue("the file is closed", file=self._path)
@@ -171,7 +171,7 @@ class FileWriter:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def close(self) -> WrittenFile:
-        """Write what is left and the footer, mark the Variant columns, and say what is known.
+        """Write the remaining rows and the footer, mark the Variant columns, and return the facts.
 
         Aborts when any of that fails.
         """
@@ -201,7 +201,7 @@ class FileWriter:
         return WrittenFile(self._path, facts.size, facts)
 
     def _notes(self) -> Mapping[ColumnPath, ValueNotes]:
-        """What the file says of its values: of columns that are not shredded the order alone."""
+        """Return the notes for the footer. Those of unshredded columns only tell the key order."""
         notes = dict(self._noted.by_column)
         for path in self._reordered:
             nothing = ValueNotes() if path in self._unshredded else UNKNOWN_REORDERED
@@ -209,12 +209,12 @@ class FileWriter:
         return notes
 
     def abort(self) -> None:
-        """Give up: remove the partial file. Does nothing to one that is closed."""
+        """Remove the partial file. Does nothing after `close`."""
         if self._closed:
             return
         self._closed = True
         self._pending.clear()
-        # What the abandoned writer still puts into its sink goes with the file.
+        # Closing the writer may write to its sink; the file is removed anyway.
         with suppress(OSError, pa.ArrowException):
             if self._writer is not None:
                 self._writer.close()
@@ -263,12 +263,12 @@ class FileWriter:
             self._pending_bytes = rest.nbytes if rest.num_rows else 0
 
     def _rows_of_group(self, table: pa.Table) -> int:
-        """How many of the first rows fill one row group, at least one."""
+        """Return the number of first rows that fill one row group, at least one."""
         limit = self._options.row_group_bytes
         rows = min(table.num_rows, self._options.row_group_rows)
         size = table.slice(0, rows).nbytes
         while rows > 1 and size > limit:
-            # In proportion first; where the first rows are the large ones, again. A group somewhat
+            # In proportion; again if the first rows are larger than the average. A group slightly
             # above the bound is better than a tiny one after it.
             fitting = max(1, min(rows * limit // size, rows - 1))
             if size <= limit + limit // 4:
@@ -297,7 +297,7 @@ class FileWriter:
             first.schema,
             version="2.6",
             data_page_version=options.page_version,
-            # One name for all leaves: a dict would leave those it does not name uncompressed.
+            # One codec for all leaves: a dict would leave unnamed leaves uncompressed.
             compression=options.compression,
             compression_level=level,
             use_dictionary=encodings.dictionary or False,  # type: ignore[arg-type]  # a list is taken
@@ -309,15 +309,15 @@ class FileWriter:
             write_page_index=True,
             store_decimal_as_integer=True,
             write_page_checksum=True,
-            # The Arrow schema would be stored a second time, and says nothing that we need.
+            # We do not need the Arrow schema in the key-value metadata.
             store_schema=False,
         )
 
 
 def _rows_at_once(table: pa.Table, page_bytes: int) -> int:
-    """Rows between two looks at the size of a page: fewer than pyarrow's default if they are large.
+    """Return the rows after which pyarrow checks a page's size: fewer than its default if large.
 
-    Readers unpack a page as a whole, so a page of a thousand large values is not one to write.
+    Readers decompress whole pages, so a page should not have a thousand large values.
     """
     return max(1, min(1024, page_bytes * table.num_rows // max(table.nbytes, 1)))
 
@@ -325,14 +325,14 @@ def _rows_at_once(table: pa.Table, page_bytes: int) -> int:
 def _shreddings(
     schema: pa.Schema, variants: Sequence[ColumnPath]
 ) -> dict[ColumnPath, ShreddingSchema]:
-    """How each Variant column is shredded. Raises InvalidSchema."""
+    """Return the shredding of each Variant column. Raises InvalidSchema."""
     if len(set(schema.names)) != len(schema.names):
         raise InvalidSchema(f"column names repeat: {schema.names}")
     return {path: schema_of(_resolve(schema, path)) for path in variants}
 
 
 def _resolve(schema: pa.Schema, path: ColumnPath) -> pa.DataType:
-    """The Arrow type at a path of Parquet names."""
+    """Return the Arrow type at a path of Parquet names."""
     kind: pa.DataType = pa.struct(list(schema))
     rest = path
     while rest:
@@ -346,7 +346,10 @@ def _resolve(schema: pa.Schema, path: ColumnPath) -> pa.DataType:
 
 
 def _metadata_at(batch: pa.RecordBatch, path: ColumnPath) -> AnyArray:
-    """The metadata of a Variant column, by Parquet names; lists may hold more than the rows."""
+    """Return the metadata of a Variant at a path of Parquet names.
+
+    In lists and maps, it may include elements of rows outside the batch.
+    """
     array: Any = batch.column(batch.schema.get_field_index(path[0]))
     rest = path[1:]
     while rest:
@@ -360,7 +363,7 @@ def _metadata_at(batch: pa.RecordBatch, path: ColumnPath) -> AnyArray:
 
 
 def inner_fields(arrow: pa.DataType) -> Iterator[tuple[ColumnPath, AnyField]]:
-    """The fields inside a type, with their Parquet names."""
+    """Yield the fields of a type with the Parquet names that lead to them."""
     if isinstance(arrow, pa.MapType):
         yield ("key_value", "key"), arrow.key_field
         yield ("key_value", "value"), arrow.item_field

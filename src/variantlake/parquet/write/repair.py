@@ -1,8 +1,8 @@
-"""Make batches safe for pyarrow's Parquet writer, which trusts a field that says "not null".
+"""Make batches safe for pyarrow's Parquet writer, which trusts fields that are not nullable.
 
-Below a null struct a required leaf may have holes in Arrow; the writer refuses them although it
-would not store them. If nothing above is null, it silently stores a required struct or list that
-is null as one that is not (a null becomes a zero): that is refused here.
+In Arrow, a required leaf may be null below a null struct; the writer refuses that, although it
+would not store the leaf. And it silently stores a null in a required struct or list, with nothing
+null above it, as a value (NULL becomes zero). This module fills the former and refuses the latter.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from variantlake.shredding.arrays import (
 
 
 class RequiredFields:
-    """The required fields of a schema, found once: of hundreds of leaves few are required.
+    """The required fields of a schema, found once: few of hundreds of leaves are required.
 
-    The types are those that `plain_types` gives.
+    The schema's types are those that `plain_types` returns.
     """
 
     def __init__(self, schema: pa.Schema) -> None:
         self._places = [_places(field) for field in schema]
 
     def fill(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """`batch`, of that schema, with the holes of required leaves filled; itself without any.
+        """Fill the nulls of required leaves below null structs; returns `batch` if there are none.
 
-        Raises InvalidValue, naming column and row if a required value is missing although
-        nothing above it is null.
+        Raises InvalidValue, naming column and row, if a required value is null although nothing
+        above it is null.
         """
         arrays: list[Any] = batch.columns
         holes = [
@@ -58,7 +58,7 @@ class RequiredFields:
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Where a field can have holes: itself, the fields of a struct by their number, elements."""
+    """The required parts of a field: itself, fields of a struct by their number, and elements."""
 
     required: bool
     fields: tuple[tuple[int, _Places], ...]
@@ -66,7 +66,7 @@ class _Places:
 
 
 def _places(field: AnyField) -> _Places | None:
-    """None if nothing is required."""
+    """Find the required parts of a field; None if there are none."""
     kind: Any = field.type
     fields: tuple[tuple[int, _Places], ...] = ()
     elements = None
@@ -81,7 +81,7 @@ def _places(field: AnyField) -> _Places | None:
 
 
 def _element_field(kind: Any) -> AnyField:
-    """The field of what a list, or a map, holds."""
+    """Return the field of a list's elements or a map's entries."""
     if isinstance(kind, pa.MapType):
         return pa.field("key_value", pa.struct([kind.key_field, kind.item_field]), nullable=False)
     field: AnyField = kind.value_field
@@ -89,7 +89,7 @@ def _element_field(kind: Any) -> AnyField:
 
 
 def _has_holes(array: Any, places: _Places) -> bool:
-    """Whether anything required is null at all, hidden or not: nearly always a quick no."""
+    """Whether anything required is null, also below a null struct. Nearly always a quick False."""
     if places.required and array.null_count:
         return True
     for index, inner in places.fields:
@@ -101,7 +101,7 @@ def _has_holes(array: Any, places: _Places) -> bool:
 def _repair(
     array: AnyArray, field: pa.Field[pa.DataType], above: pa.BooleanArray | None
 ) -> AnyArray:
-    """`array` without holes; `above` is true where nothing above is null (None: everywhere)."""
+    """Fill required nulls of `array`; `above` is true where nothing above is null (None: all)."""
     if not field.nullable and array.null_count:
         missing = array.is_null() if above is None else pc.and_(array.is_null(), above)
         if pc.any(missing).as_py():
@@ -144,7 +144,7 @@ def _repair_list(array: Any) -> Any:
 
 
 def _without_nulls(array: AnyArray) -> AnyArray:
-    """The same values with whatever stands in the holes; none of that is stored."""
+    """Drop the validity of an array. The values of its nulls are arbitrary; they are not stored."""
     if isinstance(array, pa.ExtensionArray):
         return pa.ExtensionArray.from_storage(array.type, _without_nulls(array.storage))
     if isinstance(array, pa.DictionaryArray):

@@ -1,11 +1,11 @@
-"""Variant metadata that rows have in common, as Arrow dictionaries on its way into a file.
+"""Keep Variant metadata that rows share as Arrow dictionaries until it is written.
 
-Rows shredded together mostly have one and the same metadata: a third of their bytes in Arrow if
-the keys of an event take 0.3 KB. A dictionary takes an index a row instead, and pyarrow writes it
-as the dictionary page that it would otherwise find by hashing and comparing every row's bytes.
+Most rows that are shredded together have the same metadata: a third of their bytes in Arrow if the
+keys of an event take 0.3 KB. A dictionary takes one index per row instead, and pyarrow writes it as
+the dictionary page, which it would otherwise find by hashing and comparing every row's bytes.
 
-That is for columns without nulls alone: of a dictionary pyarrow 26 counts as null what its indices
-say, and not the rows whose Variant is null, and a footer with that count misleads its readers.
+This works only for columns without nulls. For a dictionary, pyarrow 26 counts the nulls of its
+indices and not the rows whose Variant is null, so the null count in the footer would be wrong.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _SHARED = pa.dictionary(pa.int32(), pa.binary())
 
 
 class SharedMetadata:
-    """The metadata of one file's Variant columns, in the form that suits its first batch.
+    """Stores the metadata of a file's Variant columns as dictionaries where its first batch can.
 
-    Dictionaries only in columns themselves that are not nullable: Variants in structs, lists and
-    maps stay as they are.
+    Only top-level columns that are not nullable get dictionaries, and no Variants in structs, lists
+    and maps.
     """
 
     def __init__(
         self, schema: pa.Schema, first: pa.RecordBatch, variants: Iterable[ColumnPath]
     ) -> None:
-        """Choose the form of columns of `schema`, the file's; `variants` as `FileWriter` has them.
+        """Choose the columns of `schema`, the file's; `variants` are paths as in `FileWriter`.
 
-        A batch's own schema may lack what the file's says of its fields: their ids.
+        The schema of `first` may lack the field ids, which the file's has.
         """
         self.schema = schema
         self._columns: list[int] = []
@@ -51,7 +51,7 @@ class SharedMetadata:
                 self.schema = self.schema.set(index, field.with_type(_shared(field.type)))
 
     def share(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The same rows in `schema`; `RequiredFields` has refused any that miss something."""
+        """Convert rows to `schema`. `RequiredFields` has already refused missing values."""
         if not self._columns:
             return batch
         columns: list[Any] = list(batch.columns)
@@ -65,9 +65,9 @@ class SharedMetadata:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def unify(self, table: pa.Table) -> pa.Table:
-        """Rows in `schema` with one dictionary for all batches.
+        """Give all batches one dictionary, unless it would be large.
 
-        Not if it would be large: pyarrow writes plain values from where a dictionary differs.
+        Where the dictionary changes, pyarrow would go on with plain values.
         """
         groups: list[Any] = [chunk for i in self._columns for chunk in table.column(i).chunks]
         size = sum(group.field(METADATA).dictionary.nbytes for group in groups)
@@ -75,7 +75,7 @@ class SharedMetadata:
 
 
 def _shared(kind: pa.DataType) -> pa.StructType:
-    """The type of a Variant column with its metadata as a dictionary."""
+    """Return the type of a Variant column with its metadata as a dictionary."""
     return pa.struct(
         [
             field.with_type(_SHARED) if field.name == METADATA else field
@@ -85,7 +85,7 @@ def _shared(kind: pa.DataType) -> pa.StructType:
 
 
 def _repeated(metadata: AnyArray) -> AnyArray | None:
-    """The bytes that all rows have as a dictionary; None if they differ."""
+    """Return a dictionary array if all rows have the same bytes, else None."""
     _, places, data = metadata.buffers()
     if metadata.type != pa.binary() or not len(metadata) or data is None:
         return None

@@ -1,4 +1,4 @@
-"""Writing an Arrow table with Variant columns as a Parquet file, shredded on the way."""
+"""Shred the Variant columns of an Arrow table and write it as a Parquet file."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from variantlake.shredding.legacy.layout import legacy_type
 from variantlake.shredding.schema import ShreddingSchema
 
 SAMPLE_ROWS = 10_000
-"""Rows of a column that inference looks at."""
+"""The first rows of a column, from which inference works."""
 
 Shredding = str | ShreddingSchema | None
 
@@ -78,24 +78,24 @@ def write_table(
 
     Args:
         table: Variant columns are struct<metadata: binary, value: binary>, at any depth; SQL NULL
-            is a null struct. `read_table` gives such tables.
+            is a null struct. `read_table` returns such tables.
         path: The file, which is overwritten.
         shredding: A schema, its DDL, "infer" for one from a sample, or None to leave the columns
-            unshredded. It holds for every Variant column; give a mapping from dotted column names
-            to have them differ (a column that it does not name stays unshredded).
-        variant_columns: Dotted names of the columns that are Variants; those of that type when
-            None. Inside of a list the Parquet names are `list.element`, inside of a map
-            `key_value.key` and `key_value.value`.
+            unshredded. It holds for every Variant column, unless it is a mapping from dotted column
+            names (columns that the mapping does not name stay unshredded).
+        variant_columns: Dotted names of the columns that are Variants; None means all of that
+            type. Inside a list the Parquet names are `list.element`, inside a map `key_value.key`
+            and `key_value.value`.
         inference: Thresholds for "infer".
         options: Compression, sizes of row groups and pages.
         layout: "legacy" for Spark's older layout, whose columns are not marked.
-        progress: Called after each batch with the rows that are shredded and the rows of the table.
+        progress: Called after each batch with the rows shredded so far and the rows of the table.
 
     Raises:
         InvalidSchema: A schema that does not parse or must not be written, or that is given for a
             column that is not a Variant.
-        InvalidValue: A layout that there is not, and what is not a table.
-        MalformedVariant: Bytes that are not Variant; with column and row.
+        InvalidValue: An unknown layout, or an argument that is not a table.
+        MalformedVariant: Bytes that are not a Variant; with column and row.
     """
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
@@ -103,7 +103,7 @@ def write_table(
         raise InvalidValue(
             f"{type(table).__name__} is not an Arrow table", hint="pa.table makes one"
         )
-    # Batches bound the memory of shredded columns, whatever the table is made of.
+    # Small batches bound the memory of shredded columns, however large the table's chunks are.
     rows = max(1, min(BATCH_ROWS, BATCH_BYTES * table.num_rows // max(table.nbytes, 1)))
     return write_batches(
         table.schema,
@@ -132,10 +132,10 @@ def write_batches(
     progress: OnProgress | None = None,
     total: int | None = None,
 ) -> WrittenFile:
-    """Write batches of rows as `write_table` writes a table; memory follows the batches.
+    """Write batches of rows as `write_table` writes a table; memory grows with the batches.
 
-    A schema is inferred from the first SAMPLE_ROWS rows. `total` are the rows there will be, as far
-    as that is known. Raises as `write_table`.
+    Schemas are inferred from the first SAMPLE_ROWS rows. `total` is the number of all rows, if
+    known. Raises as `write_table`.
     """
     if layout not in _LAYOUTS:
         raise InvalidValue(f"no layout {layout!r}", hint=f"there are {', '.join(_LAYOUTS)}")
@@ -165,7 +165,7 @@ def write_batches(
             if progress is not None:
                 progress(Progress(start, total, "rows", "shredded"))
         written = writer.close()
-    # The legacy layout has no marked columns for the writer to collect facts of.
+    # The writer collects facts only for marked columns, and the legacy layout has none.
     if layout == "final":
         return written
     return replace(written, facts=read_facts(path, list(schemas)))
@@ -177,7 +177,7 @@ def write_batches(
 def _sampled(
     schema: pa.Schema, batches: Iterable[pa.RecordBatch], rows: int
 ) -> tuple[pa.Table, Iterable[pa.RecordBatch]]:
-    """The first rows, and all of them."""
+    """Return batches with at least `rows` rows as a table, and an iterable of all batches."""
     rest, first = iter(batches), list[pa.RecordBatch]()
     while sum(batch.num_rows for batch in first) < rows and (batch := next(rest, None)):
         first.append(batch)
@@ -185,7 +185,7 @@ def _sampled(
 
 
 def find_variants(schema: pa.Schema, wanted: Collection[str] | None) -> list[ColumnPath]:
-    """The columns that are Variants, at any depth; of these only `wanted`. Raises InvalidSchema."""
+    """Find the Variant columns, at any depth, or only those `wanted`. Raises InvalidSchema."""
     found = [column for field in schema for column in _variants_below(field, (field.name,))]
     names = [".".join(column) for column in found]
     for name in wanted or ():
@@ -215,7 +215,7 @@ def _schemas(
     shredding: Shredding | Mapping[str, Shredding],
     inference: InferenceOptions,
 ) -> dict[ColumnPath, ShreddingSchema]:
-    """The schema of each Variant column."""
+    """Return the shredding schema of each Variant column."""
     names = [".".join(column) for column in columns]
     if isinstance(shredding, Mapping):
         for name in shredding:
@@ -254,7 +254,7 @@ def _schema(
 
 
 def _profile(table: pa.Table, column: ColumnPath, inference: InferenceOptions) -> Profile:
-    """What the first SAMPLE_ROWS values of a column hold."""
+    """Profile the first SAMPLE_ROWS values of a column."""
     profiler, rows, reader = Profiler(ProfileLimits.of(inference)), 0, VariantReader()
     index = table.schema.names.index(column[0])  # the writer refuses names that repeat
     for batch in table.select([index]).to_batches(max_chunksize=SAMPLE_ROWS):
@@ -269,7 +269,7 @@ def _profile(table: pa.Table, column: ColumnPath, inference: InferenceOptions) -
 
 
 def _child(array: AnyArray, step: str) -> AnyArray:
-    """The part of an array that a Parquet name leads to; `list` and `key_value` stay in place."""
+    """Return the part of an array with a Parquet name; `list` and `key_value` return the array."""
     if step in ("list", "key_value") and not is_struct(array.type):
         return array
     if isinstance(array, pa.MapArray):
@@ -292,7 +292,7 @@ class _Shredder:
         self._reader = VariantReader()
 
     def shred(self, array: AnyArray) -> AnyArray:
-        """The array in the layout of the schema. Raises MalformedVariant with the row."""
+        """Shred an array. Raises MalformedVariant with the row."""
         group = struct_of(array)
         tape = self._reader.read(group)
         bad = np.flatnonzero(tape.bad)
@@ -308,7 +308,7 @@ def _is_rewritten(column: ColumnPath, columns: Collection[ColumnPath]) -> bool:
 def _type(
     arrow: pa.DataType, column: ColumnPath, types: Mapping[ColumnPath, pa.DataType]
 ) -> pa.DataType:
-    """The type of a column in the file."""
+    """Return the type of a column in the file."""
     if column in types:
         return types[column]
     if not _is_rewritten(column, types):
@@ -329,7 +329,7 @@ def _array(
     shredders: Mapping[ColumnPath, _Shredder],
     start: int | None,
 ) -> AnyArray:
-    """The column as `target`. `start` is the row of the first slot, None inside lists."""
+    """Convert a column to `target`. `start` is its first row's number, None inside lists."""
     if column in shredders:
         try:
             return shredders[column].shred(array)
