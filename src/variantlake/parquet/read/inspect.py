@@ -1,7 +1,7 @@
-"""What a file's Variant columns look like: types, shares, sizes and bounds of every node, and why.
+"""Describe a file's Variant columns: types, shares, sizes and bounds of every node, and reasons.
 
-All but two things come from the footer. How many rows hold an object or an array is counted from
-the definition levels of its smallest column; the reasons for a layout come from a sample of rows.
+Nearly all of it comes from the footer. Rows with an object or an array are counted from the
+definition levels of one column in it; the reasons for a layout come from a sample of rows.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from variantlake.storage.options import reach_with
 from variantlake.types import EMPTY_METADATA, Kind, ShreddedType
 
 SAMPLE_ROWS = 10_000
-"""Rows that `why` looks at."""
+"""The first rows, which `why` reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +56,12 @@ class Sizes:
 class NodeView:
     """One node of a Variant column.
 
-    `path` has the step 0 for the elements of an array. `type` is DDL's name (`BIGINT`, `STRUCT`,
-    `ARRAY`, `VARIANT` for a node without typed_value), `parquet_type` the exact stored type of a
-    primitive. `typed`, `nulls` and `residuals` count rows whose typed_value is set, whose `value`
-    is a Variant null, and whose `value` is anything else; None if unknown, and inside arrays.
-    `share` is `typed` by the rows of the file. `minimum` and `maximum` are the bounds as JSON,
-    empty if there are none. Sizes are None for columns that the file does not have.
+    `path` has the step 0 for the elements of an array. `type` is the name in DDL (`BIGINT`,
+    `STRUCT`, `ARRAY`, `VARIANT` for a node without typed_value), `parquet_type` the exact stored
+    type of a primitive. `typed`, `nulls` and `residuals` count rows whose typed_value is set, whose
+    `value` is a Variant null, and whose `value` is anything else; None if unknown, and inside
+    arrays. `share` is `typed` divided by the rows of the file. `minimum` and `maximum` are the
+    bounds as JSON, empty if there are none. Sizes are None for columns that the file does not have.
     """
 
     path: Path
@@ -88,10 +88,9 @@ class NodeView:
 class VariantView:
     """One Variant column.
 
-    `nulls` counts SQL NULLs, None if unknown or inside of arrays. `notes` are about its values,
-    None if nothing says what its residuals hold. A `legacy` column is one of
-    Spark's older layout: it has no metadata, `value` stands for its `untyped_value`s, and Variant
-    nulls count as residuals.
+    `nulls` counts SQL NULLs, None if unknown or inside arrays. `notes` describe its values, None
+    if the file does not show what its residuals hold. A `legacy` column has Spark's older layout:
+    it has no metadata, `value` means its `untyped_value`s, and Variant nulls count as residuals.
     """
 
     column: tuple[str, ...]
@@ -106,7 +105,7 @@ class VariantView:
 
 @dataclass(frozen=True, slots=True)
 class FileView:
-    """A file as `inspect` shows it."""
+    """The description of a file, which `inspect` prints."""
 
     num_rows: int
     row_groups: int
@@ -123,9 +122,10 @@ def inspect_file(
 ) -> FileView:
     """Describe the Variant columns of a file.
 
-    `variant_columns` are dotted names of groups to take for Variants although nothing marks them.
-    For columns with objects and arrays one small part is read; `progress` is called meanwhile, for
-    each Variant column from the start, with the rows that are counted and the rows of the file.
+    `variant_columns` are dotted names of groups to read as Variants although the file does not mark
+    them. For columns with objects and arrays, one small column of each is read. `progress` is
+    called meanwhile, for each Variant column from the start, with the rows counted so far and the
+    rows of the file.
 
     Raises MalformedFile, MissingSource, and InvalidPath for a group that the file does not have.
     """
@@ -162,19 +162,19 @@ def why(
     inference: InferenceOptions | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Inference:
-    """What inference would make of a top-level Variant column, and the reason for every path.
+    """Infer a schema for a top-level Variant column, with the reason for every path.
 
     Args:
         path: A file name, a URL of an object store, or an open binary file.
         column: The name of the column.
-        sample_rows: The sample are this many first rows, 1 or more.
-        variant_columns: Dotted names of groups to take for Variants although nothing marks them.
-        inference: Thresholds of the inference; None for ours.
-        storage_options: How the file's bucket is reached, as for `Table.open`.
+        sample_rows: The first rows to infer from, 1 or more.
+        variant_columns: Dotted names of groups to read as Variants although the file does not mark
+            them.
+        inference: Thresholds of the inference; None for the defaults.
+        storage_options: How to reach the file's bucket, as for `Table.open`.
 
     Returns:
-        The schema that inference gives, and for each path whether it becomes a column, with the
-        reason.
+        The inferred schema, and for each path whether it becomes a column, with the reason.
 
     Raises:
         InvalidPath: A column that the file does not have, or that is not a Variant.
@@ -207,7 +207,7 @@ def _with_counted_groups(
     facts: dict[Path, PathFacts],
     progress: OnProgress | None,
 ) -> dict[Path, PathFacts]:
-    """The facts with the number of rows that hold each object and array."""
+    """Add to the facts the number of rows with each object and array."""
     wanted = [
         p for p, node in group.nodes() if isinstance(node.node, Object | Array) and p in facts
     ]
@@ -222,7 +222,7 @@ def _with_counted_groups(
 def _with_untyped_counts(
     footer: Footer, group: VariantGroup, path: Path, facts: PathFacts
 ) -> PathFacts:
-    """The facts with the rows whose own `untyped_value` is set, Variant nulls among them."""
+    """Count rows whose `untyped_value` at this path is set, Variant nulls too, as residuals."""
     node = group.find(path)
     if node is None or node.value is None:
         return replace(facts, nulls=UNKNOWN, residuals=0)
@@ -261,7 +261,7 @@ def _node_view(
 
 
 def bound_text(stored: ShreddedType | None, raw: Raw | None) -> str:
-    """A bound as JSON."""
+    """Write a bound as JSON; empty without one."""
     if stored is None or raw is None:
         return ""
     is_uuid = stored.kind is Kind.UUID and isinstance(raw, bytes)

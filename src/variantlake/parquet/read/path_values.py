@@ -1,6 +1,6 @@
-"""One path of a Variant column as an Arrow column: from the parts of it that a file's reader gave.
+"""Build an Arrow column of one path of a Variant column, from the leaves that were read for it.
 
-A shredded value is in `typed_value`, any other in the `value` of the deepest group on the way to
+A shredded value is in `typed_value`. Any other is in the `value` of the deepest group on the way to
 it, which is searched for the rest of the path.
 """
 
@@ -38,7 +38,7 @@ from variantlake.types import NULL_VALUE, BasicType, ShreddedType
 
 
 class Mismatch(enum.Enum):
-    """What to do with a value that the requested type cannot hold exactly."""
+    """How to treat a value that the requested type cannot hold exactly."""
 
     ERROR = "error"
     NULL = "null"
@@ -50,10 +50,10 @@ class Mismatch(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class PathRequest:
-    """One column of the result: the steps `way` have columns, `rest` is searched in `value`s.
+    """One column of the result: the file has columns for the steps `way`; `rest` is searched for.
 
-    `wanted` is the type of the result, None for a Variant. `forms` are of columns below `way`, as
-    for `unshred`.
+    `wanted` is the type of the result, None for a Variant. `forms` are those of the columns below
+    `way`, as for `unshred`.
     """
 
     name: str
@@ -74,11 +74,11 @@ class PathRequest:
 
     @property
     def leaves(self) -> set[int]:
-        """The leaves to read; one always, the metadata if there is any, for it counts the rows."""
+        """The leaves to read. `row_leaf`, the metadata if there is any, counts the rows."""
         return {self.row_leaf, *self.own_leaves}
 
     def evaluate(self, batch: pa.RecordBatch) -> AnyArray:
-        """The column for the rows of a batch."""
+        """Compute the column for the rows of a batch."""
         if not self.own_leaves:
             return _nulls(batch.num_rows, self.arrow)
         members = GroupMembers(batch.column(self.column))
@@ -119,7 +119,7 @@ class PathRequest:
             raise
 
     def _locate(self, error: VariantLakeError, row: int) -> None:
-        """Give an error its row and path, unless it knows them."""
+        """Set the row and path of an error, unless it has them."""
         error.row = row if error.row is None else error.row
         error.path = error.path or str(self.path)
 
@@ -152,7 +152,7 @@ class PathRequest:
         return raw
 
     def _residuals(self, metadata: AnyArray, values: AnyArray | None) -> Iterator[bytes | None]:
-        """For each row what stands at the path inside of `value`."""
+        """Yield for each row the value at `rest` in `value`, None if it is missing."""
         if values is None:
             return
         rows = zip(bytes_of(metadata), bytes_of(values), strict=True)
@@ -165,7 +165,7 @@ class PathRequest:
                 raise
 
     def _variants(self, metadata: AnyArray, members: GroupMembers) -> AnyArray:
-        """The Variant at the path; null if it is missing or a Variant null."""
+        """Build the Variants at the path; null if missing or a Variant null."""
         values = members.get(VALUE)
         typed = None if self.rest.steps else members.get(TYPED_VALUE)
         if self.rest.steps:
@@ -190,7 +190,7 @@ class LegacyPathRequest(PathRequest):
     is_column: bool = False
 
     def evaluate(self, batch: pa.RecordBatch) -> AnyArray:
-        """The column for the rows of a batch."""
+        """Compute the column for the rows of a batch."""
         if not self.own_leaves:
             return _nulls(batch.num_rows, self.arrow)
         array = struct_of(batch.column(self.column))
@@ -211,21 +211,21 @@ def _nulls(length: int, arrow: pa.DataType) -> AnyArray:
 
 
 def _scalar(encoded: bytes) -> Scalar | None:
-    """The scalar, None for an object or an array."""
+    """Decode a scalar; None for an object or an array."""
     if basic_type(encoded) in (BasicType.OBJECT, BasicType.ARRAY):
         return None
     return decode_scalar(encoded, 0, len(encoded))
 
 
 def _stored(typed: AnyArray) -> ShreddedType | None:
-    """The type of a shredded leaf, None for an object or an array."""
+    """Return the type of a shredded leaf, None for an object or an array."""
     if pa.types.is_struct(typed.type) or hasattr(typed.type, "value_field"):
         return None
     return ShreddedType.from_arrow(plain_type(typed.type))
 
 
 class GroupMembers:
-    """The parts of one group that were read, each null wherever a group above it is null."""
+    """The members of a group that were read, each null wherever a group above it is null."""
 
     def __init__(self, group: AnyArray) -> None:
         self._group = struct_of(group)
@@ -234,25 +234,25 @@ class GroupMembers:
         return len(self._group)
 
     def get(self, name: str) -> AnyArray | None:
-        """The member of that name, None when it was not read or the file has none."""
+        """Return the member of that name, None if it was not read or the file lacks it."""
         for index, field in enumerate(members(self._group.type)):
             if field.name == name:
                 return self._group.flatten()[index]
         return None
 
     def required(self, name: str) -> AnyArray:
-        """A member that was asked for."""
+        """Return a member that was read. Raises MalformedFile if pyarrow returned none."""
         array = self.get(name)
         if array is None:
             raise MalformedFile(f"pyarrow reads no {name!r} in a Variant group")
         return array
 
     def field(self, name: str) -> GroupMembers:
-        """The group of an object's field in the legacy layout."""
+        """Return the group of an object's field in the legacy layout."""
         return GroupMembers(GroupMembers(self.required(OBJECT)).required(name))
 
     def step(self, step: str | int) -> GroupMembers:
-        """The group of an object's field or of an array's element."""
+        """Return the group of an object's field or of an array's element."""
         typed = self.required(TYPED_VALUE)
         if isinstance(step, str):
             return GroupMembers(GroupMembers(typed).required(step))

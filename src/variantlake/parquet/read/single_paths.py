@@ -1,7 +1,7 @@
-"""Single paths of Variant columns as typed Arrow columns, without rebuilding the Variants.
+"""Read single paths of Variant columns as typed Arrow columns, without rebuilding the Variants.
 
 Only the columns of a path are read: its `typed_value`, and its `value` unless the footer shows that
-it is null everywhere. For a path without columns of its own, the `value` of the deepest one above
+it is null everywhere. If the file has no columns for a path, the `value` of the deepest path above
 it is searched.
 """
 
@@ -46,17 +46,17 @@ def read_paths(
         path: A file name or an open binary file.
         paths: For each column of the result `column:path::type`, such as `event:commit.kind` or
             `event:time_us::bigint`. Types are those of shredding DDL, or `variant`. Without a type
-            the column has the type that the file stores at the path, and if it stores none the
-            result is struct<metadata, value>.
+            the column has the type that the file stores at the path, or struct<metadata, value> if
+            it stores none.
         on_mismatch: `error`, or `null` for values that are not of the type. Exact numbers convert
             to each other if their value stays the same, nothing else converts.
-        progress: Called after each batch with the rows read so far, of those of the file.
-        storage_options: How the file's bucket is reached, as for `Table.open`.
+        progress: Called after each batch with the rows read so far and the rows of the file.
+        storage_options: How to reach the file's bucket, as for `Table.open`.
 
-    A path that is missing from a row, and a Variant null, give null.
+    A missing path and a Variant null are null in the result.
 
     Raises:
-        InvalidPath: A path that does not parse, or a column that the file has no Variants in.
+        InvalidPath: A path that does not parse, or a column that is not a Variant of the file.
         InvalidValue: A value that the type cannot hold, with file, row and path; another
             `on_mismatch`.
         MissingSource: There is no such file.
@@ -75,11 +75,11 @@ def iter_paths(
     progress: OnProgress | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """As `read_paths`, in record batches and with bounded memory.
+    """Read paths as `read_paths` does, in record batches and with bounded memory.
 
-    `batch_rows` is the most rows of a batch, 1 or more. Nothing is opened before the first batch is
-    asked for. Raises as `read_paths`, when the batch is reached; InvalidValue for `batch_rows`
-    below 1.
+    `batch_rows` is the most rows of a batch, 1 or more. The file is opened when the caller takes
+    the first batch. Raises as `read_paths`, when the batch is reached; InvalidValue for
+    `batch_rows` below 1.
     """
     reach_with(path, storage_options)
     batches, _ = _open(path, paths, Mismatch(on_mismatch), batch_rows, progress)
@@ -93,10 +93,10 @@ def count_typed(
     paths: Collection[Path],
     progress: OnProgress | None = None,
 ) -> dict[Path, int]:
-    """In how many rows of a top-level Variant column the `typed_value` of each node is set.
+    """Count the rows of a top-level Variant column in which the `typed_value` of each node is set.
 
-    `paths` are nodes outside of arrays. Reads the metadata of no row and one small column for each.
-    Raises MalformedFile.
+    `paths` are nodes outside arrays. Reads one column for each of them, and not the Variant's
+    metadata. Raises MalformedFile.
     """
     done, counts = 0, dict.fromkeys(paths, 0)
     leaves: set[int] = set()
@@ -195,7 +195,7 @@ def _request(footer: Footer, name: str, text: str, on_mismatch: Mismatch) -> Pat
 
 
 def _group(footer: Footer, column: str) -> VariantGroup:
-    """A top-level Variant column."""
+    """Find a top-level Variant column."""
     node = footer.schema.named(column)
     try:
         if node is not None and node.is_group:
@@ -219,7 +219,10 @@ def _legacy_request(
     wanted: ShreddedType | None,
     on_mismatch: Mismatch,
 ) -> LegacyPathRequest:
-    """A value may stand in the `untyped_value` of each group on its way."""
+    """Make a request in a legacy file, where any group above the path may hold the value.
+
+    It is in their `untyped_value`s, so these are read too.
+    """
     target, way = _walk(group, requested.path)
     is_node = way == requested.path.steps
     passed = [_walk(group, Path(way[:depth]))[0] for depth in range(len(way) + 1)]
@@ -241,7 +244,7 @@ def _legacy_request(
 
 
 def _walk(group: VariantGroup, path: Path) -> tuple[GroupNode, tuple[str | int, ...]]:
-    """The deepest node with columns on the way to a path, and the steps to it."""
+    """Return the deepest node on the way to a path that has columns, and the steps to it."""
     node, depth = group.root, 0
     for step in path.steps:
         child: GroupNode | None = None
@@ -262,7 +265,7 @@ def _value_leaf(footer: Footer, node: GroupNode) -> frozenset[int]:
 
 
 def _typed_leaf(node: GroupNode) -> frozenset[int]:
-    """A leaf that shows where the typed_value is set; nothing when there is none."""
+    """Return a leaf that shows where the typed_value is set; empty if there is none."""
     below = node
     while below.typed_value is None:
         if below.element is not None:
@@ -276,7 +279,7 @@ def _typed_leaf(node: GroupNode) -> frozenset[int]:
 
 def _all_leaves(footer: Footer, node: GroupNode) -> Iterator[int]:
     if isinstance(node.node, Untyped):
-        # Read even if all null: it may be the only column that shows the object around it.
+        # Read it even if all null: perhaps no other column shows where its object is set.
         yield from () if node.value is None else (node.value,)
         return
     yield from _value_leaf(footer, node)

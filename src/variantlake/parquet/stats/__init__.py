@@ -1,5 +1,5 @@
-"""What is known of a file without reading its rows: counts, bounds, facts.
+"""Collect facts about data files: counts and bounds, without reading their rows again.
 
-In: footers, and the rows that pass a writer. Out: facts of one file, or of many as columns.
-A bound that is not understood in full is not a bound.
+In: footers, and the rows that a writer writes. Out: facts of one file, or of many as columns.
+A bound that we do not fully understand is dropped.
 """

@@ -1,7 +1,7 @@
-"""The plain-encoded minimum and maximum of a column chunk as values, with what they prove.
+"""Decode the minimum and maximum of a column chunk, and whether they are exact.
 
-A bound that is not understood in full is not a bound. Spec: Parquet, `parquet.thrift`, Statistics
-and ColumnOrder; "Logical Types", the sort order of each.
+A bound that we do not fully understand is dropped. Spec: Parquet, `parquet.thrift`, Statistics and
+ColumnOrder; "Logical Types", the sort order of each.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ midnight or the epoch, decimals exact with the column's scale, UUIDs as 16 bytes
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What encloses all values; a side is None if unknown.
+    """Bounds that enclose all values; a side is None if unknown.
 
-    `*_exact` is false if no value needs to equal the bound (a cut string).
+    `*_exact` is false if perhaps no value equals the bound (a truncated string).
     """
 
     minimum: Raw | None = None
@@ -33,7 +33,7 @@ class Bounds:
     maximum_exact: bool = False
 
     def merge(self, other: Bounds) -> Bounds:
-        """What encloses the values of both; a side that one of them does not know stays unknown."""
+        """Return bounds of the values of both; a side that is unknown in one is unknown."""
         low = _pick(self.minimum, other.minimum, larger=False)
         high = _pick(self.maximum, other.maximum, larger=True)
         return Bounds(
@@ -44,7 +44,7 @@ class Bounds:
         )
 
     def filled(self, other: Bounds) -> Bounds:
-        """The same with each side that is unknown here as the other has it."""
+        """Fill each side that is unknown here with that of the other."""
         low = other if self.minimum is None else self
         high = other if self.maximum is None else self
         return Bounds(low.minimum, high.maximum, low.minimum_exact, high.maximum_exact)
@@ -54,7 +54,7 @@ UNBOUNDED = Bounds()
 
 
 def _pick(left: Raw | None, right: Raw | None, *, larger: bool) -> int | None:
-    """0 or 1 for the side that wins; None when one is unknown."""
+    """Return 0 for `left` or 1 for `right`, whichever is smaller or `larger`; None if unknown."""
     if left is None or right is None:
         return None
     # Both come from one column, so both are of one type and comparable.
@@ -63,7 +63,7 @@ def _pick(left: Raw | None, right: Raw | None, *, larger: bool) -> int | None:
 
 
 def widened(bounds: Bounds) -> Bounds:
-    """Float bounds with a bound of zero widened to [-0.0, +0.0], which writers treat unequally."""
+    """Widen float bounds of zero to [-0.0, +0.0], since writers treat the two zeros differently."""
     low, high = bounds.minimum, bounds.maximum
     return Bounds(
         -0.0 if low == 0 and isinstance(low, float) else low,
@@ -74,11 +74,11 @@ def widened(bounds: Bounds) -> Bounds:
 
 
 def decode_bounds(chunk: ColumnChunk, node: SchemaNode, *, writer_is_exact: bool) -> Bounds:
-    """The bounds of one chunk of the column `node`.
+    """Return the bounds of one chunk of the column `node`.
 
-    `writer_is_exact` tells that a writer which leaves the exactness flags out never cuts a bound.
-    Types without an order of their own (INT96, INTERVAL) and booleans have no bounds; neither have
-    chunks whose minimum is above their maximum.
+    `writer_is_exact`: without exactness flags, the bounds of this writer are exact. Types without a
+    defined order (INT96, INTERVAL) and booleans have no bounds, nor do chunks whose minimum is
+    above their maximum.
     """
     minimum_exact = _is_exact(chunk.min_exact, chunk.min_value, node, writer_is_exact)
     maximum_exact = _is_exact(chunk.max_exact, chunk.max_value, node, writer_is_exact)
@@ -162,8 +162,8 @@ def _decode_text(raw: bytes, *, exact: bool, is_minimum: bool) -> str | None:
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
-        # A minimum cut within a character: what stands before it is a lower bound still. A maximum
-        # without its last bytes may be too small, and one with a byte counted up is no text.
+        # If a minimum ends within a character, the text before it is still a lower bound. A
+        # maximum without its last bytes may be too small, or have an incremented byte.
         if is_minimum and not exact and error.end == len(raw):
             return raw[: error.start].decode()
         return None

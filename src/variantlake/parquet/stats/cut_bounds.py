@@ -1,4 +1,4 @@
-"""Bounds of texts and bytes that are too long to be kept whole, for footers and for the log."""
+"""Truncate bounds of long strings and binaries, for footers and for the log."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ _MAX_CODE_POINT = 0x10FFFF
 
 
 def cut_minimum(text: Text, length: int) -> Text:
-    """A lower bound of at most `length` characters (of bytes: bytes)."""
+    """Return a lower bound of at most `length` characters (for bytes: bytes)."""
     return text[:length]
 
 
 def cut_maximum(text: Text, length: int) -> Text | None:
-    """An upper bound of at most `length` characters (of bytes: bytes); None if there is none.
+    """Return an upper bound of at most `length` characters (for bytes: bytes); None if impossible.
 
-    It also bounds whatever else starts with the first `length` characters: the last one that can be
-    counted up is. Strings are in the order of code points, which is that of their UTF-8 bytes.
+    It increments the last character that can be, so it also bounds everything else that starts with
+    the same `length` characters. Strings are in the order of code points, which is that of their
+    UTF-8 bytes.
     """
     if len(text) <= length:
         return text
@@ -29,5 +30,5 @@ def cut_maximum(text: Text, length: int) -> Text | None:
     if not kept:
         return None
     following = ord(kept[-1]) + 1
-    # Surrogates are not characters of their own.
+    # Surrogates are not characters.
     return kept[:-1] + chr(0xE000 if following == 0xD800 else following)

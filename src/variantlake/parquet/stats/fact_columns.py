@@ -1,6 +1,6 @@
-"""The facts of many files as columns: what planning reads, wherever the facts come from.
+"""The facts of many files as columns, in which planning reads them from any source.
 
-Rows are files, or row groups of one. Unknown is, as in `facts`, -1 for counts, not `known` for
+Rows are files, or the row groups of one. As in `facts`, unknown is -1 for counts, not `valid` for
 bounds and False for flags, and always the safe side.
 """
 
@@ -38,27 +38,27 @@ _OBJECTS: dict[Kind, type] = {
     Kind.BINARY: bytes,
     Kind.UUID: bytes,
 }
-"""Kinds whose values are Python objects, and their class. All others are numbers of a machine."""
+"""The kinds whose values are Python objects, and their class. All others are machine numbers."""
 
 
 def raw_dtype(type_: ShreddedType | None) -> type[np.generic]:
-    """The NumPy type of bounds of a type: float64, int64 (whatever is counted), or object."""
+    """Return the NumPy type for bounds of a type: float64, int64 (also dates, times), or object."""
     if type_ is None or type_.kind in _OBJECTS:
         return np.object_
     return np.float64 if type_.kind in (Kind.FLOAT, Kind.DOUBLE) else np.int64
 
 
 MANY_FILES = 1 << 16
-"""From this many files on, threads share the work."""
+"""The number of files from which threads share the work."""
 
 _THREADS = min(4, os.cpu_count() or 1)
 
 _FEW_ROWS = 4
-"""Rows are few if they are less than one in so many."""
+"""Rows are few if they are less than one in this many."""
 
 
 def map_parts(work: Callable[[T], R], parts: Sequence[T], files: int) -> list[R]:
-    """`work` on each part of so many files; threads share what is much."""
+    """Run `work` on each part; in threads if the parts have MANY_FILES files together."""
     if len(parts) < 2 or files < MANY_FILES:
         return [work(part) for part in parts]
     with ThreadPoolExecutor(_THREADS) as pool:
@@ -66,19 +66,19 @@ def map_parts(work: Callable[[T], R], parts: Sequence[T], files: int) -> list[R]
 
 
 def are_few(rows: Int64s, of: int) -> bool:
-    """Whether it pays to ask for these rows alone."""
+    """Whether it pays to select these rows."""
     return len(rows) * _FEW_ROWS < of
 
 
 def run_of(rows: Int64s) -> slice | None:
-    """The rows as one rising run without gaps, which is fast to copy; None if they are not."""
+    """Return the rows as a slice, which is fast to copy; None unless they rise without gaps."""
     if not len(rows) or rows[-1] - rows[0] != len(rows) - 1:
         return None
     return slice(int(rows[0]), int(rows[-1]) + 1) if (np.diff(rows) == 1).all() else None
 
 
 def take_rows(column: npt.NDArray[Any], rows: Int64s) -> npt.NDArray[Any]:
-    """These rows of a column, a copy."""
+    """Copy these rows of a column."""
     run = run_of(rows)
     return column[rows] if run is None else column[run].copy()
 
@@ -106,18 +106,18 @@ def _joined(columns: Sequence[Any]) -> Any:
 
 
 class RowColumns:
-    """Base of dataclasses whose fields have an item for each of the same rows."""
+    """Base of dataclasses whose fields are columns with the same rows."""
 
     __slots__ = ()
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
-        """The rows of all parts, one part after the other; there is at least one."""
+        """Concatenate the rows of all parts, at least one."""
         columns: Any = cls
         return cls(*(_joined([getattr(e, each.name) for e in parts]) for each in fields(columns)))
 
     def take(self, rows: Int64s) -> Self:
-        """These rows."""
+        """Copy these rows."""
         columns: Any = self
         return type(self)(*(_take_of(getattr(self, each.name), rows) for each in fields(columns)))
 
@@ -130,21 +130,21 @@ class RowColumns:
 
 @dataclass(frozen=True, slots=True)
 class RawColumn(RowColumns):
-    """One bound of each row: `values` of `raw_dtype`, which mean nothing if not `known`."""
+    """One bound of each row: `values` of `raw_dtype`, which mean nothing where not `valid`."""
 
     values: npt.NDArray[Any]
     valid: Bools
 
     @classmethod
     def unknown(cls, rows: int, type_: ShreddedType | None) -> RawColumn:
-        """No bound in any row; writable."""
+        """Make a writable column without bounds."""
         return cls(np.zeros(rows, raw_dtype(type_)), np.zeros(rows, np.bool_))
 
     @classmethod
     def of(cls, values: Sequence[Raw | None], type_: ShreddedType) -> RawColumn:
-        """Bounds of a type. What cannot be a value of it, or orders nothing (NaN), is unknown.
+        """Make a column of bounds. Values of another type, and NaN, are unknown.
 
-        Facts may come from a log that anybody wrote.
+        Facts may come from a log that any program wrote.
         """
         column = cls.unknown(len(values), type_)
         usable = _usable(type_.kind)
@@ -155,7 +155,7 @@ class RawColumn(RowColumns):
         return column
 
     def raw(self, row: int) -> Raw | None:
-        """The bound of one row as a Python value."""
+        """Return the bound of one row as a Python value, None if unknown."""
         if not self.valid[row]:
             return None
         value: Raw = self.values[row : row + 1].tolist()[0]
@@ -173,7 +173,7 @@ def _usable(kind: Kind) -> Callable[[Raw | None], bool]:
 
 @dataclass(frozen=True, slots=True)
 class BoundColumns(RowColumns):
-    """What encloses the values of some rows; meanings as in PathFacts."""
+    """The bounds of some rows; meanings as in PathFacts."""
 
     minimum: RawColumn
     maximum: RawColumn
@@ -183,13 +183,13 @@ class BoundColumns(RowColumns):
 
     @classmethod
     def unknown(cls, rows: int, type_: ShreddedType | None) -> BoundColumns:
-        """Nothing known of any row; writable."""
+        """Make writable columns in which all is unknown."""
         flags = (np.zeros(rows, np.bool_) for _ in range(3))
         return cls(RawColumn.unknown(rows, type_), RawColumn.unknown(rows, type_), *flags)
 
     @classmethod
     def of(cls, facts: Sequence[PathFacts | ColumnFacts], type_: ShreddedType) -> BoundColumns:
-        """The bounds of these records."""
+        """Make columns of the bounds of these records."""
         return cls(
             RawColumn.of([each.bounds.minimum for each in facts], type_),
             RawColumn.of([each.bounds.maximum for each in facts], type_),
@@ -200,12 +200,12 @@ class BoundColumns(RowColumns):
 
 
 LACKING, INTEGERS, REORDERED = 1, 2, 4
-"""Bits of notes: a residual may hold types that Spark lacks; integers stand in columns of decimals,
-and our kernels alone tell them apart; keys of an object may be in another order for Spark."""
+"""Bits of notes: a residual may hold types that Spark lacks; decimal columns hold integers, which
+only our kernels tell apart; Spark may order the keys of an object differently."""
 
 
 def note_bits(notes: ValueNotes | None) -> int:
-    """The notes as bits, UNKNOWN without any."""
+    """Return the notes as bits, UNKNOWN without notes."""
     if notes is None:
         return UNKNOWN
     return LACKING * notes.lacking | INTEGERS * bool(notes.told_apart) | REORDERED * notes.reordered
@@ -227,13 +227,16 @@ class NodeCounts(RowColumns):
         return clean
 
     def with_inside(self, wanted: int) -> NodeCounts:
-        """The same, clean only if all of the bits `wanted` of `clean_inside` are set."""
+        """Make residuals UNKNOWN, and so rows not clean, unless `clean_inside` has all `wanted`.
+
+        Rows that are known to have residuals keep their count.
+        """
         known = (self.clean_inside & wanted == wanted) | (self.residuals > 0)
         return replace(self, residuals=np.where(known, self.residuals, UNKNOWN))
 
 
 class VariantColumns(Protocol):
-    """One Variant column in all rows. Nodes go by their index in `schemas[…].nodes()`."""
+    """One Variant column in all rows. A node is its index in `schemas[…].nodes()`."""
 
     @property
     def schemas(self) -> Sequence[ShreddingSchema]:
@@ -241,15 +244,15 @@ class VariantColumns(Protocol):
 
     @property
     def legacy(self) -> Sequence[bool]:
-        """For each of `schemas` whether the files have it in Spark's older layout."""
+        """For each of `schemas`, whether its files have Spark's older layout."""
 
     @property
     def others(self) -> Sequence[bool]:
-        """For each of `schemas` whether there are leaves that are not part of the Variant."""
+        """For each of `schemas`, whether its files have leaves that are not part of the Variant."""
 
     @property
     def layout(self) -> Int64s:
-        """Which of `schemas` a row has, int64; -1 if not known."""
+        """The index in `schemas` of each row, int64; -1 if unknown."""
 
     @property
     def nulls(self) -> Int64s:
@@ -257,17 +260,17 @@ class VariantColumns(Protocol):
 
     @property
     def notes(self) -> Int64s:
-        """`note_bits` of what was noted of the values of each row, int64; UNKNOWN if nothing."""
+        """The `note_bits` of each row, int64; UNKNOWN without notes."""
 
     def counts(self, rows: Int64s, nodes: Int64s) -> NodeCounts:
-        """The counts of node `nodes[i]` in row `rows[i]`, whose layout is known."""
+        """Return the counts of node `nodes[i]` in row `rows[i]`, whose layout is known."""
 
     def bounds(self, rows: Int64s, nodes: Int64s, leaf: ShreddedType) -> BoundColumns:
-        """The bounds of node `nodes[i]` in row `rows[i]`, each a leaf of this type."""
+        """Return the bounds of node `nodes[i]` in row `rows[i]`, each a leaf of this type."""
 
 
 class OrdinaryColumns(Protocol):
-    """An ordinary column in all rows; of its types one without bounds is None."""
+    """An ordinary column in all rows. A type without bounds is None."""
 
     @property
     def types(self) -> Sequence[ShreddedType | None]:
@@ -275,14 +278,14 @@ class OrdinaryColumns(Protocol):
 
     @property
     def type(self) -> Int64s:
-        """Which of `types` a row has, int64; -1 if nothing is known."""
+        """The index in `types` of each row, int64; -1 if the row has no facts."""
 
     @property
     def nulls(self) -> Int64s:
         """SQL NULLs in each row, int64; -1 if unknown."""
 
     def bounds(self, rows: Int64s, stored: ShreddedType) -> BoundColumns:
-        """The bounds in these rows, which all store this type."""
+        """Return the bounds in these rows, which all store this type."""
 
 
 class FactColumns(Protocol):
@@ -293,17 +296,17 @@ class FactColumns(Protocol):
         """Rows of each file, int64; -1 if unknown."""
 
     def variant(self, column: ColumnPath) -> VariantColumns | None:
-        """A Variant column; None if no row knows one of this name."""
+        """Return a Variant column; None if no row has facts about it."""
 
     def column(self, column: ColumnPath) -> OrdinaryColumns | None:
-        """An ordinary column; None if no row knows one of this name."""
+        """Return an ordinary column; None if no row has facts about it."""
 
 
-# --- Of records -----------------------------------------------------------------------------------
+# --- From records ---------------------------------------------------------------------------------
 
 
 class RecordColumns:
-    """The columns of files whose facts are records, None for a file of which nothing is known."""
+    """The facts of files as columns, from records; None is a file without facts."""
 
     def __init__(self, facts: Sequence[FileFacts | None]) -> None:
         self._facts = facts
@@ -330,7 +333,7 @@ class RecordColumns:
                 layout[row], nulls[row] = code, each.nulls
         notes = [UNKNOWN if each is None else note_bits(each.notes) for each in found]
         paths = [() if each is None else each.paths for each in found]
-        # Facts that contradict their own layout do not count.
+        # Ignore facts that contradict their layout.
         sizes = np.array([sum(1 for _ in schema.nodes()) for schema, *_ in codes], np.int64)
         layout[np.array([*map(len, paths)], np.int64) != sizes[layout]] = -1
         schemas, legacy, others = zip(*codes, strict=True)
@@ -355,7 +358,7 @@ class RecordColumns:
 
 @cache
 def stored_type(arrow: pa.DataType) -> ShreddedType | None:
-    """The type whose bounds a column of an Arrow type has; None if it has none."""
+    """Return the type of the bounds of a column of an Arrow type; None if it has none."""
     try:
         return ShreddedType.from_arrow(arrow)
     except InvalidSchema:
@@ -364,7 +367,7 @@ def stored_type(arrow: pa.DataType) -> ShreddedType | None:
 
 @dataclass(frozen=True, slots=True)
 class _Variants:
-    """What VariantColumns have for each layout, and for each row."""
+    """The properties of VariantColumns."""
 
     schemas: Sequence[ShreddingSchema]
     legacy: Sequence[bool]
@@ -408,13 +411,14 @@ class _RecordColumn:
         return BoundColumns.of(found, stored)
 
 
-# --- Of two sources -------------------------------------------------------------------------------
+# --- From two sources -----------------------------------------------------------------------------
 
 
 class PatchedColumns:
-    """The facts of `base`, and for Variant columns in the rows `rows` those of `patch`.
+    """The facts of `base`, with those of `patch` for Variant columns in the rows `rows`.
 
-    `patch` has a row for each of `rows`; if it does not know a layout, `base` stays.
+    `patch` has a row for each of `rows`. Where its layout is unknown, those of `base` stay. Its
+    `num_records` replace those of `base` where known.
     """
 
     def __init__(self, base: FactColumns, rows: Int64s, patch: FactColumns) -> None:
@@ -450,14 +454,14 @@ class PatchedColumns:
 
 @dataclass(frozen=True, slots=True)
 class _PatchedVariants(_Variants):
-    """`place` is the row of `patch` that a row has its facts from, -1: those of `base`."""
+    """`place` is the row of `patch` with the facts of a row, -1 if they are in `base`."""
 
     base: VariantColumns
     patch: VariantColumns
     place: Int64s
 
     def _parts(self, rows: Int64s) -> Iterator[tuple[VariantColumns, Int64s, Int64s]]:
-        """The source of some of `rows`, which of them, and their rows there."""
+        """Yield each source with the indexes in `rows` that it covers, and their rows there."""
         place = self.place[rows]
         kept, patched = np.flatnonzero(place < 0), np.flatnonzero(place >= 0)
         if len(kept) and self.base.schemas:

@@ -1,8 +1,8 @@
-"""What is known about one file without reading its rows: counts and bounds of columns and paths.
+"""The facts about one file, known without reading its rows: counts and bounds of columns and paths.
 
-The same records come from a finished file's footer, from our own writer (which knows more) and
-from the log, so that planning never asks where they come from. Unknown is always -1 (counts), None
-(bounds) or False (flags), and always the safe side: it keeps the file and takes the native way.
+The same records come from a file's footer, from our writer (which knows more) and from the log, so
+that planning need not know their source. Unknown is -1 (counts), None (bounds) or False (flags),
+and always the safe side: planning keeps the file, and reads it natively.
 """
 
 from __future__ import annotations
@@ -31,29 +31,29 @@ from variantlake.storage.opening import Source, name_of
 from variantlake.types import NULL_VALUE
 
 UNKNOWN = -1
-"""A count that was not taken."""
+"""An unknown count."""
 
 MAX_INSIDE = 48
-"""Nodes inside of an array of which it is known whether they are clean; so many bits fit a tag."""
+"""The most nodes inside an array for which facts tell whether they are clean: the bits of a tag."""
 
 
 @dataclass(frozen=True, slots=True)
 class PathFacts:
-    """One node of a Variant column's shredding schema, over all rows of the file.
+    """The facts about one node of a Variant column's shredding schema, over all rows of the file.
 
-    `typed` counts rows whose `typed_value` is set, `nulls` rows whose own residual `value` is the
-    Variant null `00`, `residuals` rows with any other residual (for objects also the partial
-    ones); -1 if unknown. Inside arrays there are no facts of this kind.
+    `typed` counts rows whose `typed_value` is set, `nulls` rows whose residual `value` at this node
+    is the Variant null `00`, `residuals` rows with any other residual (for objects also partial
+    ones); -1 if unknown. Nodes inside arrays have no PathFacts.
 
-    `clean_inside` are bits, of an array alone: bit i is set where node i of `Array.inside()` is
-    known to have no residual `value` but absent ones and Variant nulls, in no element of any row.
+    `clean_inside` are bits, for arrays only: bit i is set if the residual `value` of node i of
+    `Array.inside()` is known to be absent or a Variant null in all elements of all rows.
 
-    `bounds` enclose the `typed_value`s of a primitive leaf, by value for numbers (without NaN), by
-    unsigned bytes for strings, binary and UUIDs; there are none if there are no values. A bound
-    of zero of a float is widened to [-0.0, +0.0].
+    `bounds` enclose the `typed_value`s of a primitive leaf, ordered by value for numbers (without
+    NaN), by unsigned bytes for strings, binary and UUIDs; without values there are none. A float
+    bound of zero is widened to [-0.0, +0.0].
 
-    `plain_floats` is true when the leaf is FLOAT or DOUBLE and is known to hold neither NaN nor
-    -0.0 (EXACTNESS, rule 8).
+    `plain_floats` is true if the leaf is FLOAT or DOUBLE and is known to hold neither NaN nor -0.0
+    (EXACTNESS, rule 8).
     """
 
     path: Path
@@ -67,15 +67,15 @@ class PathFacts:
 
     @property
     def clean(self) -> bool:
-        """Every residual of the path's own is absent or a Variant null (EXACTNESS, rule 9)."""
+        """Whether every residual at this path is absent or a Variant null (EXACTNESS, rule 9)."""
         return self.residuals == 0 and self.nulls >= 0
 
 
 @dataclass(frozen=True, slots=True)
 class VariantSizes:
-    """Compressed bytes of a Variant column: of its residuals, and of its typed columns.
+    """Compressed bytes of a Variant column's residuals and of its typed columns.
 
-    Columns without a value count nothing, metadata neither.
+    Chunks without values do not count, nor does metadata.
     """
 
     residuals: int
@@ -84,16 +84,16 @@ class VariantSizes:
 
 @dataclass(frozen=True, slots=True)
 class VariantFacts:
-    """One Variant column: how this file shreds it, and the facts of each node.
+    """The facts about one Variant column: its shredding in this file, and the facts of each node.
 
-    `column` is the column's path through structs, by the names in the file. `nulls` counts SQL
+    `column` is the column's path through structs, in the names of the file. `nulls` counts SQL
     NULLs, -1 if unknown. `paths` follow `ShreddingSchema.nodes()` one to one.
 
-    `is_legacy` is true of Spark's older layout. In it a value may also stand in the
-    `untyped_value` of a group around it, so there a path is clean only when those are null in every
-    row, and its own too; else nothing is known of it. `has_others` is true of a group with leaves
-    that are not part of the Variant, on which Spark's own Variant reader fails (EXACTNESS, rule
-    10). `notes` are about its values, None if the writer made none. `sizes` come from a footer.
+    `is_legacy`: the file has Spark's older layout. There a value may also be in the `untyped_value`
+    of a group above it, so a path is clean only if those and its own are null in every row;
+    otherwise its counts are unknown. `has_others`: the group has leaves that are not part of the
+    Variant, at which Spark's Variant reader fails (EXACTNESS, rule 10). `notes` describe its
+    values, None if there are none. `sizes` come from a footer.
     """
 
     column: tuple[str, ...]
@@ -108,10 +108,10 @@ class VariantFacts:
 
 @dataclass(frozen=True, slots=True)
 class ColumnFacts:
-    """One ordinary column, or one leaf of a struct; an array or map is one column without bounds.
+    """The facts about an ordinary column or a leaf of a struct; arrays and maps have no bounds.
 
-    `nulls` counts rows without a value, a null struct above it included; -1 if unknown. `bounds`
-    and `plain_floats` as in PathFacts. `type` is the Arrow type that the file stores.
+    `nulls` counts rows without a value, also below a null struct; -1 if unknown. `bounds` and
+    `plain_floats` as in PathFacts. `type` is the Arrow type that the file stores.
     """
 
     column: tuple[str, ...]
@@ -123,7 +123,7 @@ class ColumnFacts:
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """One data file, or one row group of it. `size` is in bytes."""
+    """The facts about one data file, or one of its row groups. `size` is in bytes."""
 
     size: int
     num_records: int
@@ -132,11 +132,11 @@ class FileFacts:
     columns: tuple[ColumnFacts, ...] = ()
 
     def variant(self, column: tuple[str, ...]) -> VariantFacts | None:
-        """The facts of this Variant column."""
+        """Return the facts about this Variant column, None if there are none."""
         return next((facts for facts in self.variants if facts.column == column), None)
 
     def column(self, column: tuple[str, ...]) -> ColumnFacts | None:
-        """The facts of this ordinary column."""
+        """Return the facts about this ordinary column, None if there are none."""
         return next((facts for facts in self.columns if facts.column == column), None)
 
 
@@ -147,7 +147,7 @@ Facts = TypeVar("Facts", PathFacts, ColumnFacts)
 
 
 def read_facts(file: Source, columns: Collection[ColumnPath] = ()) -> FileFacts:
-    """The facts of a Parquet file; `columns` as in `facts_of`. Raises as `read_footer` does."""
+    """Read the facts of a Parquet file; `columns` as in `facts_of`. Raises as `read_footer`."""
     with in_file(name_of(file)):
         tail = read_tail(file)
         return facts_of(parse_footer(tail.footer, tail.offset), tail.size, columns)
@@ -159,11 +159,11 @@ def facts_of(
     columns: Collection[ColumnPath] = (),
     paths: Collection[Path] | None = None,
 ) -> FileFacts:
-    """The facts that a footer holds of a file of `size` bytes.
+    """Return the facts that a footer holds about a file of `size` bytes.
 
-    `columns` names the Variant columns that the file itself does not mark. Variant columns inside
-    arrays and maps have no facts. With `paths` only these and what is above them have any, and
-    there are no sizes: the others of hundreds need not be decoded.
+    `columns` names the Variant columns that the file does not mark. Variant columns inside arrays
+    and maps have no facts. With `paths`, only these and the paths above them get facts, and there
+    are no sizes: that saves decoding hundreds of others.
 
     Raises MalformedFile for a Variant group that breaks the specification.
     """
@@ -175,7 +175,7 @@ def row_group_facts(
     columns: Collection[ColumnPath] = (),
     paths: Collection[Path] | None = None,
 ) -> tuple[FileFacts, ...]:
-    """The facts of each row group alone; their sizes count the compressed columns.
+    """Return the facts of each row group; their sizes are those of the compressed columns.
 
     `columns` and `paths` as in `facts_of`.
     """
@@ -188,7 +188,7 @@ def row_group_facts(
 
 @dataclass(frozen=True, slots=True)
 class _LeafFacts:
-    """A leaf over some row groups: rows without and with a value (or UNKNOWN), and its bounds."""
+    """A leaf in some row groups: rows without and with a value (or UNKNOWN), and its bounds."""
 
     nulls: int
     present: int
@@ -196,7 +196,7 @@ class _LeafFacts:
 
 
 class _Facts:
-    """One footer, ready to give the facts of any of its row groups."""
+    """Makes the facts of any row groups of one footer."""
 
     def __init__(
         self, footer: Footer, columns: Collection[ColumnPath], paths: Collection[Path] | None
@@ -210,7 +210,7 @@ class _Facts:
         self._footer = footer
         self._variants = tuple(group for group in groups if not group.repeated)
         self._columns = tuple(_ordinary_columns(footer.schema, {g.column for g in groups}))
-        # parquet-cpp writes whole values or none at all.
+        # parquet-cpp never truncates bounds: it leaves long ones out.
         self._writer_is_exact = footer.created_by.startswith("parquet-cpp")
         self._julian = OldTimes.of(footer).julian
 
@@ -243,7 +243,7 @@ class _Facts:
         return _LeafFacts(nulls, UNKNOWN if nulls == UNKNOWN else present, bounds or Bounds())
 
     def _bounds(self, chunk: ColumnChunk, index: int) -> Bounds:
-        """None of dates and timestamps in another calendar than they are read in."""
+        """Decode the bounds of a chunk; none for times whose calendar changes when read."""
         if index in self._julian:
             return Bounds()
         node = self._footer.leaves[index].node
@@ -287,7 +287,7 @@ class _Facts:
                 is_clean = self._leaf(node.value, row_groups).present == 0
             residuals = 0 if is_clean else UNKNOWN
             known[path] = self._path(path, node, row_groups, (residuals, residuals))
-        # SQL NULL is also a group in which nothing is set.
+        # The count of SQL NULLs is unknown: a group with no member set is one too.
         return VariantFacts(
             variant.column, variant.schema, UNKNOWN, tuple(known.values()), is_legacy=True
         )
@@ -311,12 +311,12 @@ class _Facts:
         return replace(facts, bounds=typed.bounds, typed=typed.present)
 
     def _clean_inside(self, array: GroupNode, row_groups: Sequence[RowGroup]) -> int:
-        """See PathFacts. In a repeated column, nulls are the places where nothing stands too."""
+        """See PathFacts. In a repeated column, the nulls of a chunk include absent elements."""
         nodes = enumerate(islice(array.inside(), MAX_INSIDE))
         return sum(1 << number for number, node in nodes if self._is_clean(node, row_groups))
 
     def _is_clean(self, node: GroupNode, row_groups: Sequence[RowGroup]) -> bool:
-        """Whether every residual of the node's own is a Variant null."""
+        """Whether every residual of the node, without those below it, is a Variant null."""
         leaf = node.value
         return leaf is None or all(
             self._only_nulls(group.columns[leaf], leaf) for group in row_groups
@@ -329,10 +329,10 @@ class _Facts:
         return bounds.maximum == NULL_VALUE and chunk.max_exact is not False
 
     def _residuals(self, value: int | None, row_groups: Sequence[RowGroup]) -> tuple[int, int]:
-        """Rows with a Variant null and rows with another residual; all UNKNOWN if one is.
+        """Count rows with a Variant null, and rows with another residual; UNKNOWN if unclear.
 
-        The one byte 00 is the smallest value there is: a minimum above it means that no residual is
-        a Variant null, a maximum of it that all are.
+        The single byte 00 is the smallest value: if the minimum is above it, no residual is a
+        Variant null; if the maximum equals it, all are.
         """
         nulls = residuals = 0
         if value is None:
@@ -361,7 +361,7 @@ class _Facts:
 
 
 def sizes_of(root: GroupNode, row_groups: Sequence[RowGroup]) -> VariantSizes:
-    """The sizes of a Variant column (its `root`) over some row groups."""
+    """Return the sizes of a Variant column (its `root`) in some row groups."""
     nodes = list(root.walk())
     return VariantSizes(
         sum(_bytes(node.value, row_groups) for node in nodes),
@@ -378,7 +378,7 @@ def _bytes(leaf: int | None, row_groups: Sequence[RowGroup]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """An ordinary column: a leaf outside of arrays and maps, or a whole array or map."""
+    """An ordinary column: a leaf outside arrays and maps, or a whole array or map."""
 
     path: ColumnPath
     node: SchemaNode

@@ -1,6 +1,6 @@
-"""The facts of a file whose rows are those of others, from the facts of these.
+"""Merge the facts of files into those of a file with all their rows.
 
-What one of them does not know is not known of the whole.
+A fact that is unknown for one of them is unknown for the merged file.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from variantlake.parquet.stats.facts import (
 
 
 def merge_facts(parts: Sequence[FileFacts], size: int) -> FileFacts:
-    """The facts of a file of `size` bytes that holds the rows of these, one at least.
+    """Merge the facts of files, at least one, into those of a file of `size` bytes.
 
-    Columns whose layouts differ are left out, and columns that one of them lacks.
+    Leaves out columns that one of them lacks, and columns whose layouts differ.
     """
     first = parts[0]
     parts = [part for part in parts if part.num_records] or [first]
@@ -50,9 +50,9 @@ def merge_facts(parts: Sequence[FileFacts], size: int) -> FileFacts:
 
 
 def sharpened(facts: FileFacts, merged: FileFacts) -> FileFacts:
-    """The facts of a footer with what is known better from the parts of the same rows.
+    """Fill unknown facts of a footer with those merged from parts with the same rows.
 
-    Both are true, so of each count and bound the one that is known is taken.
+    Both are true, so each count and bound may come from either.
     """
     return replace(
         facts,
@@ -82,7 +82,7 @@ def _variant(found: Sequence[VariantFacts]) -> VariantFacts:
         paths=tuple(_path(each) for each in zip(*(v.paths for v in found), strict=True)),
         is_legacy=any(each.is_legacy for each in found),
         has_others=any(each.has_others for each in found),
-        notes=None,  # a file's own are in its footer
+        notes=None,  # the merged file has them in its footer
     )
 
 
@@ -105,7 +105,7 @@ def _column(parts: Sequence[ColumnFacts], rows: Sequence[int]) -> ColumnFacts:
 
 
 def _bounded(facts: Facts, parts: Sequence[Facts]) -> Facts:
-    """With the bounds of these parts, which are those that may hold a value."""
+    """Set the merged bounds of `parts`, which are the ones that may hold a value."""
     bounds = reduce(Bounds.merge, (each.bounds for each in parts)) if parts else Bounds()
     plain_floats = facts.plain_floats and all(each.plain_floats for each in parts)
     return replace(facts, bounds=bounds, plain_floats=plain_floats)
@@ -132,7 +132,7 @@ def _either(count: int, other: int) -> int:
 
 
 def _sum(counts: Iterable[int]) -> int:
-    """UNKNOWN if one is."""
+    """Return the sum; UNKNOWN if a count is."""
     total = 0
     for count in counts:
         if count == UNKNOWN:

@@ -1,8 +1,9 @@
-"""What only the writer sees: counts and bounds taken from the rows while they pass.
+"""Collect counts and bounds from the rows while they are written, beyond those of the footer.
 
-A footer cannot tell Variant nulls from other residuals if both occur, counts no objects, says
-nothing of NaN and -0.0, and has no bounds for long strings (pyarrow's limit is 4,096 bytes). All of
-it costs a few vector operations a batch; bounds are taken only of batches with a long string.
+A footer cannot tell Variant nulls from other residuals if both occur, does not count objects or
+tell of NaN and -0.0, and has no bounds for long strings (pyarrow's limit is 4,096 bytes).
+Collecting them costs a few vector operations per batch; bounds are computed only for batches with a
+long string.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSch
 from variantlake.types import NULL_VALUE
 
 MAX_BOUND_LENGTH = 1024
-"""Characters (for binary: bytes) that we keep of a bound too long for the footer."""
+"""Characters (for binary: bytes) to which we truncate bounds of batches with long values."""
 
 
 class LeafCollector:
-    """Values of one column or `typed_value`, and what a footer does not tell about them."""
+    """Collects the facts about one column or `typed_value` that its footer lacks."""
 
     def __init__(self, kind: pa.DataType) -> None:
         self.nulls = 0
@@ -49,7 +50,7 @@ class LeafCollector:
         self._long: Bounds | None = None
 
     def add(self, array: AnyArray) -> None:
-        """Count a batch; nulls of the structs above must be in its validity."""
+        """Add a batch, which must be null wherever a struct above is null."""
         self.nulls += array.null_count
         if self._is_float:
             self._add_floats(array)
@@ -65,32 +66,33 @@ class LeafCollector:
 
     @property
     def plain_floats(self) -> bool:
-        """Whether these are floats of which none is NaN or -0.0."""
+        """Whether the values are floats, and none is NaN or -0.0."""
         return self._is_float and not (self._has_nan or self._has_negative_zero)
 
     @property
     def has_long_text(self) -> bool:
-        """Whether a value was seen that is too long for a footer's bounds, or nearly."""
+        """Whether a value was longer than MAX_BOUND_LENGTH bytes: the footer may lack its bound."""
         return self._long is not None
 
     def refine(self, facts: Facts, groups: Sequence[Facts]) -> Facts:
-        """The footer's facts with the bounds and flags that are known better here.
+        """Refine the footer's facts with the collected bounds and flags.
 
-        `groups` are the same facts of each row group, wanted only if a long text was seen.
+        `groups` are the same facts of each row group, needed only if `has_long_text`.
         """
         bounds = facts.bounds
         if self._long is not None:
             bounds = bounds.filled(_enclosing(self._long, groups))
         if self._has_nan:
-            # Spark orders NaN above all numbers, so what the footer gives is not a maximum.
+            # Spark orders NaN above all numbers, so the footer's maximum is not one.
             bounds = replace(bounds, maximum=None, maximum_exact=False)
         return replace(facts, bounds=bounds, plain_floats=self.plain_floats)
 
 
 class NodeCollector:
-    """One node of a shredding schema; `inside` of arrays it counts elements and takes no bounds.
+    """Collects facts about one node of a shredding schema, and about the nodes below it.
 
-    `kind` is the type of the group that holds its `value` and `typed_value`.
+    `inside` arrays it counts elements and collects no bounds. `kind` is the type of the group that
+    holds its `value` and `typed_value`.
     """
 
     def __init__(self, node: Node, kind: pa.DataType, *, inside: bool = False) -> None:
@@ -115,7 +117,7 @@ class NodeCollector:
             self._element = NodeCollector(node.element, element, inside=True)
 
     def add(self, group: AnyArray) -> None:
-        """Count a batch of the group that holds `value` and `typed_value`."""
+        """Add a batch of the group that holds `value` and `typed_value`."""
         parts = parts_of(group)
         if self._value >= 0:
             self._add_residuals(parts[self._value])
@@ -145,7 +147,7 @@ class NodeCollector:
         return self._leaf is not None and self._leaf.has_long_text
 
     def refine(self, facts: PathFacts, groups: Sequence[PathFacts]) -> PathFacts:
-        """The facts of this node with the counts taken here; `groups` as for LeafCollector."""
+        """Refine the footer's facts about this node; `groups` as for LeafCollector."""
         counted = replace(
             facts,
             typed=self._typed,
@@ -163,9 +165,9 @@ class NodeCollector:
         return sum((each.residuals == 0) << number for number, each in enumerate(inside))
 
     def walk(self, *, arrays: bool = False) -> Iterator[NodeCollector]:
-        """This node and those below it, in the order of `ShreddingSchema.nodes()`.
+        """Yield this node and those below it, in the order of `ShreddingSchema.nodes()`.
 
-        With what is in `arrays`, in that of `Array.inside()`.
+        With `arrays`, also the nodes inside arrays, in the order of `Array.inside()`.
         """
         yield self
         for _, child in self._fields:
@@ -175,24 +177,24 @@ class NodeCollector:
 
 
 class VariantCollector:
-    """One Variant column outside of arrays and maps, of the type `kind`."""
+    """Collects facts about one Variant column outside arrays and maps; `kind` is its type."""
 
     def __init__(self, schema: ShreddingSchema, kind: pa.DataType) -> None:
         self._nulls = 0
         self._root = NodeCollector(schema.root, kind)
 
     def add(self, group: AnyArray) -> None:
-        """Count a batch of the column."""
+        """Add a batch of the column."""
         self._nulls += group.null_count
         self._root.add(group)
 
     @property
     def has_long_text(self) -> bool:
-        """Whether a path has; see LeafCollector."""
+        """Whether a path has one; see LeafCollector."""
         return any(collector.has_long_text for collector in self._root.walk())
 
     def refine(self, facts: VariantFacts, groups: Sequence[VariantFacts]) -> VariantFacts:
-        """The footer's facts of the column with the counts taken here; `groups` as there."""
+        """Refine the footer's facts about the column; `groups` as for LeafCollector."""
         of_paths = zip(*(group.paths for group in groups), strict=True) if groups else repeat(())
         paths = tuple(
             collector.refine(path, in_groups)
@@ -202,7 +204,7 @@ class VariantCollector:
 
 
 class StatisticsCollector:
-    """All columns of a file: Variant columns, shredded as `variants` says, the rest as ordinary."""
+    """Collects facts about all columns of a file; `variants` are the Variant columns' schemas."""
 
     def __init__(self, schema: pa.Schema, variants: Mapping[ColumnPath, ShreddingSchema]) -> None:
         self._variants: dict[ColumnPath, VariantCollector] = {}
@@ -214,7 +216,7 @@ class StatisticsCollector:
                 self._columns[path] = LeafCollector(kind)
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Count a batch of rows."""
+        """Add a batch of rows."""
         stack: list[tuple[ColumnPath, AnyArray]] = [
             ((name,), batch.column(name)) for name in batch.schema.names
         ]
@@ -229,7 +231,7 @@ class StatisticsCollector:
 
     @property
     def has_long_text(self) -> bool:
-        """Whether `refine` wants the facts of each row group."""
+        """Whether `refine` needs the facts of each row group."""
         collectors: list[VariantCollector | LeafCollector] = [
             *self._variants.values(),
             *self._columns.values(),
@@ -237,9 +239,9 @@ class StatisticsCollector:
         return any(collector.has_long_text for collector in collectors)
 
     def refine(self, facts: FileFacts, groups: Sequence[FileFacts] = ()) -> FileFacts:
-        """The facts of the file's footer with all that is known better here.
+        """Refine the facts of the file's footer with the collected ones.
 
-        `groups` are the facts of each row group; they may be left out unless `has_long_text`.
+        `groups` are the facts of each row group, needed only if `has_long_text`.
         """
         return replace(
             facts,
@@ -261,7 +263,7 @@ class StatisticsCollector:
 def _columns_of(
     schema: pa.Schema, variants: Container[ColumnPath]
 ) -> Iterator[tuple[ColumnPath, pa.DataType]]:
-    """Variant columns, leaves of structs, and whole lists and maps."""
+    """Yield Variant columns, leaves of structs, and whole lists and maps, with their types."""
     stack: list[tuple[ColumnPath, pa.DataType]] = [((field.name,), field.type) for field in schema]
     while stack:
         path, kind = stack.pop()
@@ -272,13 +274,13 @@ def _columns_of(
 
 
 def children_of(array: AnyArray) -> dict[str, AnyArray]:
-    """The children of a struct array, null wherever the struct itself is null."""
+    """Return the children of a struct array, null wherever the struct is null."""
     names = [field.name for field in struct_storage(array.type)]
     return dict(zip(names, parts_of(array), strict=True))
 
 
 def _longest(array: AnyArray) -> int:
-    """Bytes of the longest value; 0 without any."""
+    """Return the bytes of the longest value; 0 if there is none."""
     if array.null_count == len(array):
         return 0
     _, ends = slots_of(array)
@@ -286,9 +288,9 @@ def _longest(array: AnyArray) -> int:
 
 
 def _enclosing(long: Bounds, groups: Sequence[PathFacts | ColumnFacts]) -> Bounds:
-    """The bounds of a file from those of its row groups and of the batches with a long value.
+    """Merge the bounds of row groups with those of the batches with a long value.
 
-    A row group's footer leaves out just the extreme that is long, and that one is in a batch here.
+    The footer of a row group lacks only a bound that is long, and `long` includes that value.
     """
     for group in groups:
         long = long.merge(group.bounds.filled(long))

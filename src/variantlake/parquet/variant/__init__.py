@@ -1,5 +1,5 @@
-"""The Variant group in a file's schema, and Variant columns in Arrow.
+"""Find Variant groups in a file's schema, and convert their columns to and from Arrow.
 
-In: a schema tree; Arrow arrays as a file's reader gives them.
-Out: where each part of a shredded Variant is stored; struct<metadata, value> and the way back.
+In: a schema tree; the Arrow arrays of a file's columns.
+Out: the place of each part of a shredded Variant; struct<metadata, value>.
 """

@@ -1,4 +1,4 @@
-"""What the groups of Variant columns are made of, in both layouts: members, binaries, leaf types.
+"""Parse the parts of Variant groups, in both layouts: members, binaries, lists, leaf types.
 
 Spec: VariantShredding; for siblings, delta-variant-type, "Writer Requirements".
 """
@@ -15,10 +15,10 @@ from variantlake.types import MAX_PRECISION, Kind, ShreddedType
 
 
 def members_of(group: SchemaNode, path: Path, known: Sequence[str]) -> dict[str, SchemaNode]:
-    """The members of a group by name, of those that may stand in it.
+    """Return the members of a group by name; `known` are the names that it may have.
 
-    Names that start with `_` are left out. Raises MalformedFile for any other name, for a name that
-    stands twice and for what is repeated.
+    Leaves out names that start with `_`. Raises MalformedFile for any other name, for a name that
+    appears twice, and for a repeated member.
     """
     members: dict[str, SchemaNode] = {}
     for child in group.children:
@@ -38,7 +38,7 @@ def members_of(group: SchemaNode, path: Path, known: Sequence[str]) -> dict[str,
 
 
 def binary_leaf(node: SchemaNode | None, name: str, path: Path) -> int | None:
-    """The leaf of a member of plain bytes, None if it is absent. Raises MalformedFile."""
+    """Return the leaf of a binary member, None if it is absent. Raises MalformedFile."""
     if node is None:
         return None
     if node.physical != "BYTE_ARRAY" or node.logical is not None:
@@ -47,7 +47,7 @@ def binary_leaf(node: SchemaNode | None, name: str, path: Path) -> int | None:
 
 
 def list_element(typed: SchemaNode, path: Path) -> SchemaNode:
-    """The element of a three-level list, whatever its two inner levels are called."""
+    """Return the element of a three-level list, whatever the names of its inner levels."""
     if len(typed.children) == 1:
         (repeated,) = typed.children
         if repeated.repetition == "repeated" and len(repeated.children) == 1:
@@ -75,11 +75,11 @@ _PRIMITIVES: dict[tuple[str, Logical | None], Kind] = {
     ("BYTE_ARRAY", Logical("STRING")): Kind.STRING,
     ("FIXED_LEN_BYTE_ARRAY", Logical("UUID")): Kind.UUID,
 }
-"""Spec: VariantShredding, "Shredded Value Types"; decimals apart."""
+"""Spec: VariantShredding, "Shredded Value Types"; without decimals."""
 
 
 def shredded_type(node: SchemaNode, path: Path) -> ShreddedType:
-    """The type of a primitive `typed_value`. Raises MalformedFile."""
+    """Return the type of a primitive `typed_value`. Raises MalformedFile."""
     if node.logical is not None and node.kind == "DECIMAL":
         if node.logical.precision <= _decimal_digits(node):
             return ShreddedType(Kind.DECIMAL, node.logical.precision, node.logical.scale)
@@ -95,7 +95,7 @@ def shredded_type(node: SchemaNode, path: Path) -> ShreddedType:
 
 
 def _decimal_digits(node: SchemaNode) -> int:
-    """The digits that the physical type of a decimal can hold; 0 when it cannot hold decimals."""
+    """Return the digits that a decimal's physical type can hold; 0 if it cannot hold decimals."""
     match node.physical:
         case "INT32":
             return 9
@@ -110,7 +110,7 @@ def _decimal_digits(node: SchemaNode) -> int:
 
 
 def parquet_type(node: SchemaNode) -> str:
-    """The exact type of a node as text: `INT64 TIMESTAMP(true,MICROS)`."""
+    """Write the exact type of a node: `INT64 TIMESTAMP(true,MICROS)`."""
     physical = node.physical or "group"
     if node.type_length:
         physical += f"({node.type_length})"

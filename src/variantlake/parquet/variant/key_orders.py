@@ -1,7 +1,8 @@
-"""Variant columns whose objects Spark keeps in another order than the specification says.
+"""Sort the keys of Variant objects as Spark does, which differs from the specification.
 
-Whatever we give Spark has its order, so that it finds the fields of wide objects; files have the
-specification's, and say where the two may differ (EXACTNESS, rule 40).
+Spark needs its own order to find the fields of wide objects, so all values that we pass to it have
+that. Files have the specification's order, and a note where the two may differ (EXACTNESS, rule
+40).
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ def may_differ(metadata: AnyArray) -> bool:
     """Whether the two orders may differ in a row with one of these metadata."""
     values: Any = metadata.dictionary if isinstance(metadata, pa.DictionaryArray) else metadata
     data = values.buffers()[-1]
-    # Most metadata have no key above U+FFFF. The buffer may hold more than the rows; no less.
+    # Most metadata have no key above U+FFFF. The buffer holds all rows, and perhaps others.
     if data is None or not data.size or np.frombuffer(cast("bytes", data), np.uint8).max() < 0xF0:
         return False
     return any(map(orders_may_differ, filter(None, bytes_of(values.unique()))))
 
 
 def in_spark_order(array: AnyArray) -> AnyArray:
-    """The same rows, of the same type, with the objects of all Variants in Spark's order."""
+    """Put the objects of all Variants in Spark's order; keeps the array's type."""
     if is_variant_type(array.type):
         return _variants(array)
     if not _has_variants(array.type):

@@ -1,4 +1,4 @@
-"""Variants as an Arrow column of struct<metadata, value>, and the way back."""
+"""Convert Variants to and from an Arrow column of struct<metadata, value>."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from variantlake.shredding.layout import is_variant_type
 
 
 def variant_array(values: Iterable[object]) -> pa.StructArray:
-    """The column that `write_table` takes: one row for each value.
+    """Make a column for `write_table` with one row for each value.
 
-    A Variant goes in as it is, None is SQL NULL (the Variant null is `Variant.of(None)`), any other
-    Python object goes through `Variant.of`.
+    None becomes SQL NULL (the Variant null is `Variant.of(None)`); any other Python object that is
+    not a Variant is converted by `Variant.of`.
 
     Returns:
         struct<metadata: binary not null, value: binary not null>, as in an unshredded Variant
         group (Parquet's VariantEncoding.md).
 
     Raises:
-        VariantLakeError: As `Variant.of`, with the row, which counts from 0: InvalidValue for an
-            object that no Variant type holds.
+        VariantLakeError: As `Variant.of`, with the row, counted from 0: InvalidValue for an object
+            that no Variant type can hold.
     """
     rows: list[Variant | None] = []
     for row, value in enumerate(values):
@@ -38,10 +38,10 @@ def variant_array(values: Iterable[object]) -> pa.StructArray:
 
 
 def variants(column: pa.Array[Any] | pa.ChunkedArray[Any]) -> list[Variant | None]:
-    """The rows of a column of struct<metadata, value>, as `read_table` gives it; None is SQL NULL.
+    """Return the rows of a column of struct<metadata, value>, such as `read_table` returns.
 
-    Raises InvalidValue for another column, MalformedVariant, with the row, for bytes that are no
-    Variant.
+    None is SQL NULL. Raises InvalidValue for another column, MalformedVariant, with the row, for
+    bytes that are not a Variant.
     """
     if not is_variant_type(column.type):
         raise InvalidValue(

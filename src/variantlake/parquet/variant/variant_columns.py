@@ -1,4 +1,4 @@
-"""How a column that is or holds Variants becomes Arrow, wherever in it they are."""
+"""Convert columns that are or contain Variants, at any depth, to Arrow."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE, VARIANT_T
 
 @dataclass(frozen=True, slots=True)
 class FoundVariants:
-    """One Variant column, shredded, with the row that each of its slots belongs to."""
+    """A shredded Variant column, with the number of the row of each of its values."""
 
     group: VariantGroup
     array: pa.StructArray
@@ -39,25 +39,26 @@ class FoundVariants:
 
 
 class ColumnWithVariants(Protocol):
-    """A column that is, or somewhere holds, a Variant."""
+    """A column that is a Variant or contains one at any depth."""
 
     def leaves(self) -> Iterable[int]:
-        """The leaves to read."""
+        """Return the leaves to read."""
 
     def type(self, arrow: pa.DataType) -> pa.DataType:
-        """The type of the result for a column that the file holds as `arrow`."""
+        """Return the result's type for a column that the file stores as `arrow`."""
 
     def convert(self, array: AnyArray) -> AnyArray:
-        """The result for a slice of the column."""
+        """Convert a slice of the column."""
 
     def variants(self, array: AnyArray, rows: Int64s) -> Iterator[FoundVariants]:
-        """The Variants in a slice of the column, as the file holds them."""
+        """Yield the Variants in a slice of the column, still shredded."""
 
 
 def result_field(field: AnyField, column: ColumnWithVariants) -> AnyField:
-    """The field of the result for one that the file holds as `field`.
+    """Return the result's field for one that the file stores as `field`.
 
-    A legacy Variant is nullable even as a required group: one with nothing set is SQL NULL.
+    A legacy Variant is nullable even if its group is required: a group with no member set is SQL
+    NULL.
     """
     result = field.with_type(column.type(field.type))
     is_legacy = isinstance(column, _VariantColumn) and column.group.is_legacy
@@ -67,9 +68,9 @@ def result_field(field: AnyField, column: ColumnWithVariants) -> AnyField:
 def is_variant(
     node: SchemaNode, column: tuple[str, ...], wanted: Collection[tuple[str, ...]]
 ) -> bool:
-    """Whether a group is read as a Variant: marked, asked for, or one by its members.
+    """Whether to read a group as a Variant: it is marked, in `wanted`, or has a Variant's members.
 
-    Spark 4.0 marks none, and neither does the legacy layout.
+    Spark 4.0 and writers of the legacy layout do not mark theirs.
     """
     if node.logical is not None:
         return node.kind == "VARIANT" or column in wanted
@@ -79,7 +80,7 @@ def is_variant(
 def variant_nodes(
     node: SchemaNode, wanted: Collection[tuple[str, ...]], column: tuple[str, ...]
 ) -> Iterator[tuple[SchemaNode, tuple[str, ...]]]:
-    """The Variants that a column is or holds, each with its name, by `is_variant`."""
+    """Yield the Variants that a column is or contains (see `is_variant`), each with its name."""
     if is_variant(node, column, wanted):
         yield node, column
         return
@@ -104,7 +105,7 @@ def _looks_like_variant(node: SchemaNode) -> bool:
 def column_of(
     node: SchemaNode, wanted: Collection[tuple[str, ...]], above: tuple[str, ...] = ()
 ) -> ColumnWithVariants | None:
-    """The reading of a column; None when there is no Variant in it."""
+    """Return the conversion of a column; None if it contains no Variant."""
     column = (*above, node.name)
     read: ColumnWithVariants | None
     if is_variant(node, column, wanted):
@@ -117,14 +118,14 @@ def column_of(
         return None if entries is None else _MapColumn(entries)
     else:
         read = _struct_column(node, wanted, column)
-    # A repeated group outside of a LIST is a list that is never null.
+    # A repeated group outside a LIST is a list that is never null.
     return _ListColumn(read) if read is not None and node.repetition == "repeated" else read
 
 
 def _element_of(
     node: SchemaNode, wanted: Collection[tuple[str, ...]], column: tuple[str, ...]
 ) -> ColumnWithVariants | None:
-    """The element of a LIST."""
+    """Return the conversion of a LIST's element; None if it contains no Variant."""
     (repeated,), item = node.children, list_item(node)
     column = (*column, repeated.name)
     if item is None:
@@ -172,7 +173,7 @@ class _StructColumn:
 
     def convert(self, array: AnyArray) -> AnyArray:
         group = struct_of(array)
-        # Flattened: what stands below a null group is no Variant.
+        # Flattened, because values below a null group need not be valid Variants.
         children = [
             child if column is None else column.convert(child)
             for child, column in zip(group.flatten(), self.children, strict=True)
@@ -187,7 +188,7 @@ class _StructColumn:
                 yield from column.variants(child, rows)
 
     def fields(self, arrow: pa.DataType) -> list[AnyField]:
-        """The fields of the result for a group that the file holds as `arrow`."""
+        """Return the result's fields for a group that the file stores as `arrow`."""
         return [
             field if column is None else result_field(field, column)
             for field, column in zip(members(arrow), self.children, strict=True)
@@ -234,7 +235,7 @@ class _MapColumn:
         return map_array(result, offsets, parts, array.is_null())
 
     def variants(self, array: AnyArray, rows: Int64s) -> Iterator[FoundVariants]:
-        _entry_type(array.type)  # refuses what is not a map
+        _entry_type(array.type)  # refuses other types
         offsets, entries = offsets_of(array)
         yield from self.entries.variants(entries, np.repeat(rows, np.diff(offsets)))
 

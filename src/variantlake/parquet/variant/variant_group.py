@@ -1,7 +1,7 @@
-"""Variant columns in the schema of a Parquet file: their shredding, and where each part is stored.
+"""Find Variant columns in the schema of a Parquet file: their shredding, and each part's leaf.
 
-The parts of a Variant group are found by name, the columns of parts by position in the schema: the
-dotted paths that footers also hold cannot tell the key `a.b` from the key `b` within `a`.
+Parts of a Variant group are found by name, their leaves by position in the schema: the dotted paths
+in footers cannot tell the key `a.b` from the key `b` in `a`.
 Spec: VariantShredding; for siblings, delta-variant-type, "Writer Requirements".
 """
 
@@ -31,13 +31,13 @@ from variantlake.shredding.values import ALL_AS_STORED, NumberForms, ValueNotes
 
 @dataclass(frozen=True, slots=True)
 class GroupNode:
-    """One node of a shredding schema with its columns.
+    """One node of a shredding schema with its leaves.
 
-    `value` and `typed_value` are indexes of leaves (None: absent, or for `typed_value` a group); of
-    the legacy layout, `value` is its `untyped_value`. `fields` are an object's, `element` an
-    array's. `group` is the node of the schema tree that holds both, `parquet_type` the exact type
-    of a primitive `typed_value` (else empty). `others` are more forms of the same group, without
-    a `value`, as only legacy files have them.
+    `value` and `typed_value` are indexes of leaves (None: absent, or for `typed_value` a group); in
+    the legacy layout, `value` is `untyped_value`. `fields` are an object's, `element` an array's.
+    `group` is the group in the schema tree, `parquet_type` the exact type of a primitive
+    `typed_value` (else empty). `others` are further forms of the same group, without a `value`,
+    which only legacy files have.
     """
 
     node: Node
@@ -50,7 +50,7 @@ class GroupNode:
     others: tuple[GroupNode, ...] = ()
 
     def leaves(self) -> Iterator[int]:
-        """All leaves of this node and of those below it; columns that are ignored are not in it."""
+        """Yield the leaves of this node and of those below it, without ignored columns."""
         yield from (leaf for leaf in (self.value, self.typed_value) if leaf is not None)
         for _, child in self.fields:
             yield from child.leaves()
@@ -58,7 +58,7 @@ class GroupNode:
             yield from other.leaves()
 
     def walk(self) -> Iterator[GroupNode]:
-        """This node and all below it, also in arrays, parents first; without `others`."""
+        """Yield this node and all below it, also in arrays, parents first; without `others`."""
         stack = [self]
         while stack:
             node = stack.pop()
@@ -67,11 +67,11 @@ class GroupNode:
             stack.extend(() if node.element is None else (node.element,))
 
     def inside(self) -> Iterator[GroupNode]:
-        """What is in an array's elements, in the order of `Array.inside()`."""
+        """Yield the nodes in an array's elements, in the order of `Array.inside()`."""
         return iter(()) if self.element is None else self.element.walk()
 
     def get(self, name: str) -> GroupNode | None:
-        """The object field of exactly this name."""
+        """Return the object field of exactly this name, None if there is none."""
         return next((child for key, child in self.fields if key == name), None)
 
 
@@ -82,9 +82,9 @@ class VariantGroup:
     `column` holds the names of schema nodes down to the group. `repeated` is true inside arrays and
     maps, where a row may hold any number of values. `required` means that neither the group nor a
     group above it is optional, so that there are no SQL NULLs. `metadata` is a leaf's index, None
-    in the legacy layout, which has none. `annotated` tells whether the file itself says VARIANT,
-    `has_others` whether there are leaves that are not part of the Variant (names with `_` in
-    front). `notes` are about its values, None if the writer made none.
+    in the legacy layout, which has none. `annotated` tells whether the file marks the group as
+    VARIANT, `has_others` whether it has leaves that are not part of the Variant (names that start
+    with `_`). `notes` describe its values, None if the writer made none.
     """
 
     column: ColumnPath
@@ -99,21 +99,21 @@ class VariantGroup:
 
     @property
     def forms(self) -> NumberForms:
-        """How the numbers of its DECIMAL columns come back."""
+        """The forms in which numbers of its DECIMAL columns are rebuilt."""
         return ALL_AS_STORED if self.notes is None else self.notes.forms
 
     @property
     def is_legacy(self) -> bool:
-        """Whether this is Spark's older layout."""
+        """Whether the column has Spark's older layout."""
         return self.metadata is None
 
     def leaves(self) -> Iterator[int]:
-        """All leaves of the column."""
+        """Yield all leaves of the column."""
         yield from () if self.metadata is None else (self.metadata,)
         yield from self.root.leaves()
 
     def find(self, path: Path) -> GroupNode | None:
-        """The node of exactly this path; None if the file has no columns of its own for it."""
+        """Return the node of exactly this path; None if the file has no columns for it."""
         found: GroupNode | None = self.root
         for step in path.steps:
             if found is None or isinstance(step, int):
@@ -122,7 +122,7 @@ class VariantGroup:
         return found
 
     def nodes(self) -> Iterator[tuple[Path, GroupNode]]:
-        """Every node outside of arrays with its path, in the order of `ShreddingSchema.nodes()`."""
+        """Yield the nodes outside arrays with their paths, as `ShreddingSchema.nodes()` does."""
         yield from _walk(Path(), self.root)
 
 
@@ -135,11 +135,11 @@ def _walk(path: Path, node: GroupNode) -> Iterator[tuple[Path, GroupNode]]:
 def variant_groups(
     footer: Footer, columns: Collection[ColumnPath] = ()
 ) -> tuple[VariantGroup, ...]:
-    """Every Variant column of a file, at any depth, in schema order.
+    """Find the Variant columns of a file, at any depth, in schema order.
 
-    Groups that the file marks as VARIANT, and those that `columns` names: Spark 4.0 marks none, and
-    readers of its tables know the columns from the table's schema. A column that the file does not
-    have is not an error.
+    They are the groups that the file marks as VARIANT, and those that `columns` names: Spark 4.0
+    does not mark them, and readers of its tables take them from the table's schema. A column that
+    the file does not have is not an error.
 
     Raises MalformedFile, naming the column, for a group that is not a Variant by specification.
     """
@@ -170,14 +170,14 @@ def parse_group(
     required: bool | None = None,
     repeated: bool = False,
 ) -> VariantGroup:
-    """Understand one Variant group, of the final layout or of the legacy one (`is_legacy_group`).
+    """Parse one Variant group, of the final layout or of the legacy one (`is_legacy_group`).
 
-    Tolerated, because other writers make them: optional groups for fields and elements, optional
-    `metadata`, a group without `value` or without `typed_value`, any order, unknown fields whose
-    name starts with `_`. `check` reports what of that the specification does not allow.
+    Tolerates what other writers make: optional groups for fields and elements, optional `metadata`,
+    a group without `value` or without `typed_value`, any order, unknown fields whose names start
+    with `_`. `check` reports those that the specification does not allow.
 
-    Raises MalformedFile, with column and path, for everything else that the specification does not
-    have: other fields, other types, a VARIANT version that we do not know.
+    Raises MalformedFile, with column and path, for anything else that the specification does not
+    define: other fields, other types, an unknown VARIANT version.
     """
     column = (group.name,) if column is None else column
     try:
@@ -249,7 +249,7 @@ def _parse_node(group: SchemaNode, members: dict[str, SchemaNode], path: Path) -
 
 
 def _parse_child(group: SchemaNode, path: Path) -> GroupNode:
-    """The group of an object's field or of an array's element."""
+    """Parse the group of an object's field or of an array's element."""
     _check_child(group, path)
     return _parse_node(group, members_of(group, path, (VALUE, TYPED_VALUE)), path)
 
@@ -288,10 +288,9 @@ def _object_node(
 def is_legacy_group(group: SchemaNode) -> bool:
     """Whether an unmarked group is a Variant of the legacy layout, by its members.
 
-    It has a binary `untyped_value`; or nothing but members of that layout, a `typed_value` among
-    them; or an `object` or `array`, and all fields or elements in it are such groups, whatever
-    stands beside it, which is then refused. So a struct of one's own with a field named `object` or
-    `array` is left alone.
+    It has a binary `untyped_value`; or only members of that layout, with a `typed_value`; or an
+    `object` or `array` in which all fields or elements are such groups (any other members are then
+    refused). So an ordinary struct with a field named `object` or `array` stays a struct.
     """
     if not group.is_group or group.logical is not None:
         return False
@@ -310,14 +309,14 @@ def is_legacy_group(group: SchemaNode) -> bool:
 
 
 def _is_meant_as_legacy(group: SchemaNode) -> bool:
-    """Whether a group that the caller calls a Variant is a broken one of the legacy layout."""
+    """Whether a group that should be a Variant is a broken one of the legacy layout."""
     names = {child.name for child in group.children}
     is_legacy = METADATA not in names and not names.isdisjoint((UNTYPED_VALUE, OBJECT, ARRAY))
     return group.logical is None and is_legacy
 
 
 def _parse_legacy(group: SchemaNode, path: Path) -> GroupNode:
-    """One group of the legacy layout, with at least one of its four members."""
+    """Parse one group of the legacy layout, which has at least one of its four members."""
     if len(path.steps) > MAX_SCHEMA_DEPTH:
         raise MalformedFile(f"the Variant group nests deeper than our limit of {MAX_SCHEMA_DEPTH}")
     _check_child(group, path)
@@ -362,4 +361,4 @@ def _legacy_leaf(group: SchemaNode, member: SchemaNode, path: Path) -> GroupNode
 
 
 _LEGACY_FORMS = {OBJECT: _legacy_object, ARRAY: _legacy_array, TYPED_VALUE: _legacy_leaf}
-"""The order decides which form is the node if a group has several."""
+"""If a group has several forms, the first in this order becomes the node."""
