@@ -1,5 +1,5 @@
-"""Clones: another table with the rows of a version, by naming its files or by copying them.
+"""Clone a table: make another table that names, or copies, the files of one version.
 
-In: a snapshot and a location. Out: one commit there, `CLONE` in its history, as Delta Spark writes
-it. Nothing of the source changes.
+In: a snapshot and a location. Out: one commit there, with the operation `CLONE` as Delta Spark
+writes it. The source does not change.
 """

@@ -1,4 +1,4 @@
-"""Make or renew a clone. See `Table.clone`."""
+"""Make a clone, or bring a deep clone up to date. See `Table.clone`."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ OPERATION = "CLONE"
 class CloneResult(Result):
     """What a clone did, or would do.
 
-    `version` of the clone has the rows of `source_version`; None for a dry run and if a deep clone
-    had them already. It has `table_files` of `table_bytes`. Of them, deletion vectors included, a
-    deep clone has copied `files_copied` of `bytes_copied`; the others were there. `files_removed`
-    are those of the clone before it that its version has no more.
+    `version` is the clone's version with the rows of `source_version`; None for a dry run and if a
+    deep clone had these rows already. It has `table_files` files of `table_bytes` bytes. A deep
+    clone copied `files_copied` files of `bytes_copied` bytes, deletion vectors included; the others
+    were there. `files_removed` counts files of the clone's last version that this one lacks.
     """
 
     source_version: int
@@ -57,7 +57,7 @@ def clone(
     progress: OnProgress | None = None,
 ) -> CloneResult:
     """Clone a version of a table to `location`. See `Table.clone`."""
-    source.check_writable(evaluated=True, kept=True)  # its features become those of the clone
+    source.check_writable(evaluated=True, kept=True)  # the clone gets its features
     store = open_store(location)
     if f"{store.uri}/".startswith(f"{source.store.uri}/"):
         raise InvalidValue(
@@ -89,11 +89,11 @@ def clone(
 
 
 def _files_of_clone(source: Snapshot, *, deep: bool) -> tuple[list[AddFile], list[CopiedFile]]:
-    """The clone's files, and what is copied for them."""
+    """Return the clone's files, and the copies that they need."""
     adds: list[AddFile] = []
     files: list[CopiedFile] = []
     for each in source.add_files():
-        # As in Delta Spark, rows get new ids: they are another table's.
+        # As in Delta Spark, rows get new ids: they belong to another table.
         add = replace(each, base_row_id=None, default_row_commit_version=None, data_change=True)
         if deep:
             add, some = copied(source, add)
@@ -104,7 +104,7 @@ def _files_of_clone(source: Snapshot, *, deep: bool) -> tuple[list[AddFile], lis
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """From the clone before to this one: files that it lacks, and those that it has no more."""
+    """The files that the clone's last version lacks, and those that it has and should lose."""
 
     adds: tuple[AddFile, ...]
     gone: tuple[AddFile, ...] = ()
@@ -127,9 +127,9 @@ def _key(add: AddFile) -> tuple[str, str | None]:
 
 
 def _clone_before(store: Store, source: Snapshot, *, deep: bool) -> Snapshot | None:
-    """The deep clone that is there, whose rows are still those of its last clone.
+    """Return the deep clone in `store`, None if there is no table.
 
-    Raises InvalidValue for another table.
+    Raises InvalidValue for another table, and for a clone that was changed since it was cloned.
     """
     if not has_log(store):
         return None
@@ -160,13 +160,13 @@ def _clone_before(store: Store, source: Snapshot, *, deep: bool) -> Snapshot | N
 
 
 def _source_of(cloned: HistoryEntry) -> object:
-    """The source that the history names for a clone."""
+    """Return the source that a CLONE names in its operation parameters."""
     parameters = cloned.info.get("operationParameters")
     return parameters.get("source") if isinstance(parameters, dict) else None
 
 
 def _name(source: Snapshot) -> str:
-    """The source as Delta Spark's history names it."""
+    """Return the source as Delta Spark's history names it."""
     return f"delta.`{as_hadoop(source.store.uri)}`"
 
 
@@ -230,7 +230,7 @@ def _commit_again(
 
 
 def _domains(source: Snapshot) -> tuple[DomainMetadata, ...]:
-    """What the source is clustered by; other domains speak of its own log."""
+    """Return the source's clustering; its other domains are not copied."""
     clustering = source.domains.get(CLUSTERING)
     return () if clustering is None else (clustering,)
 

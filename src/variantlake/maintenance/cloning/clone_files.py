@@ -1,4 +1,4 @@
-"""The files of a clone: named where they are, or copied. Spec: PROTOCOL, "Deletion Vectors"."""
+"""Name the source's files in a clone, or copy them. Spec: PROTOCOL, "Deletion Vectors"."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class CopiedFile:
 
 
 def shared(source: Snapshot, add: AddFile) -> AddFile:
-    """The file by its absolute path, as Delta Spark's SHALLOW CLONE names it."""
+    """Name the file by its absolute path, as Delta Spark's SHALLOW CLONE does."""
     vector = add.deletion_vector
     if vector is not None and vector.storage_type == "u":
         place = _absolute(vector_location(source.store, vector))
@@ -47,7 +47,7 @@ def shared(source: Snapshot, add: AddFile) -> AddFile:
 
 
 def _absolute(location: str) -> str:
-    """A location as an absolute path of a log: a URI."""
+    """Return a location as an absolute path of a log: a URI."""
     if is_local(location):
         return f"file:{encode_path(local_path(location))}"
     parts = urlsplit(location)
@@ -55,7 +55,7 @@ def _absolute(location: str) -> str:
 
 
 def copied(source: Snapshot, add: AddFile) -> tuple[AddFile, list[CopiedFile]]:
-    """The file within the clone, under its own name, and what is to be copied for that."""
+    """Name the file within the clone; returns this action and the files to copy for it."""
     place = source.location(add.path)
     name, path = _within(place, source, add.path)
     files = [CopiedFile(place, name, path, add.size)]
@@ -70,9 +70,9 @@ def copied(source: Snapshot, add: AddFile) -> tuple[AddFile, list[CopiedFile]]:
 
 
 def _within(place: str, source: Snapshot, path: str) -> tuple[str, str]:
-    """A file's path in the clone, plain and as in a log: a file from elsewhere gets a new name.
+    """Return a file's path in the clone, plain and as a log writes it.
 
-    But for vectors, whose names are ids already.
+    A file from outside the source's folder gets a unique name; a vector's name is unique already.
     """
     root = f"{source.store.uri}/"
     if not is_absolute(path) or place.startswith(root):
@@ -86,7 +86,10 @@ def _within(place: str, source: Snapshot, path: str) -> tuple[str, str]:
 
 
 def _vector_within(vector: DeletionVectorDescriptor, name: str) -> DeletionVectorDescriptor:
-    """The descriptor of a vector in a file of the table, by its id."""
+    """Return the descriptor that names the vector's file in the clone by its id.
+
+    Raises MissingSource if the file's name has no id.
+    """
     if vector.storage_type == "u":
         return vector
     folder, _, base = name.rpartition("/")
@@ -107,7 +110,9 @@ def copy_files(
     dry_run: bool,
     progress: OnProgress | None,
 ) -> list[CopiedFile]:
-    """Copy those that are not there in their full size yet; gives them, with their sizes.
+    """Copy the files that are not there in full size yet; returns these with their sizes.
+
+    A dry run only returns them.
 
     Raises MissingSource for a file that is gone, StoreFailed for a copy of another size.
     """
@@ -139,7 +144,7 @@ def _copy(file: CopiedFile, store: Store, *, dry_run: bool) -> CopiedFile | None
         )
     there = store.entry(file.target)
     if there is not None and there.size == entry.size:
-        return None  # files never change: it was copied before, by a clone that did not end
+        return None  # an earlier clone that did not finish copied it, and files never change
     if not dry_run:
         _transfer(origin, name, store, file)
         there = store.entry(file.target)

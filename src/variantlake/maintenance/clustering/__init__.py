@@ -1,5 +1,5 @@
-"""Ordering the rows of a table across its files, by the paths that it is clustered by.
+"""Cluster a table: order its rows across files by its clustering paths.
 
-In: a snapshot, its clustering paths, a budget of bytes. Out: the files that overlap most by the
-bounds in the log, rewritten as files that do not overlap.
+In: a snapshot and a budget of bytes. Out: the files whose bounds in the log overlap most, rewritten
+as files that do not overlap.
 """

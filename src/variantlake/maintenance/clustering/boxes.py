@@ -1,7 +1,7 @@
-"""Files as boxes: the ranks of their bounds along each clustering path.
+"""Describe each file as a box: the ranks of its bounds along each clustering path.
 
-Ranks are places among all bounds of a partition, so that values of every type are compared once.
-What cannot be known of a file is the widest box: it may be anywhere.
+A rank is the place of a bound among all bounds of a partition, so values of any type are compared
+only once. A file without known bounds gets the widest box.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _MILLISECOND = 1_000
 class Boxes:
     """Boxes of some files: `low` and `high` are slots, shape (files, paths), both included.
 
-    Each value that is a bound has an odd slot, gaps have the even ones; the last slot is that of
-    rows without a value, which lie behind all others.
+    Each value that is a bound has an odd slot, and the gaps between have even slots. The last slot
+    is for rows without a value, which sort after all others.
     """
 
     low: Int64s
@@ -40,11 +40,11 @@ class Boxes:
 
     @property
     def files(self) -> int:
-        """How many there are."""
+        """The number of files."""
         return len(self.low)
 
     def take(self, rows: Int64s) -> Boxes:
-        """These files."""
+        """Return the boxes of these files."""
         return Boxes(self.low[rows], self.high[rows])
 
 
@@ -55,10 +55,10 @@ def boxes_of(
     ordered: npt.NDArray[np.bool_],
     options: StatsOptions,
 ) -> Boxes:
-    """The boxes of these files; `ordered` are those that a run has ordered by these paths.
+    """Return the boxes of these files; `ordered` marks those that a run ordered by these paths.
 
-    An ordered file without bounds (some of its values are not of the column's type) lies with the
-    rows without a value, where a run has put those rows: it could do no better again.
+    An ordered file without bounds (some of its values are not of the column's type) counts as
+    having no values. The run sorted those rows there, and another run could do no better.
     """
     sides = []
     for path in paths:
@@ -71,7 +71,7 @@ def boxes_of(
 
 @dataclass(slots=True)
 class PathBounds:
-    """Bounds of one path: objects that order among each other where `known`; `empty` has none."""
+    """Bounds of one path, comparable where `bounded`. `empty` marks files without a value."""
 
     low: npt.NDArray[np.object_]
     high: npt.NDArray[np.object_]
@@ -80,12 +80,12 @@ class PathBounds:
 
     @classmethod
     def unknown(cls, rows: int) -> PathBounds:
-        """Nothing known of any row."""
+        """Return no bounds for any of this many files."""
         flags = (np.zeros(rows, np.bool_) for _ in range(2))
         return cls(np.empty(rows, object), np.empty(rows, object), *flags)
 
     def put(self, places: Int64s, bounds: BoundColumns, leaf: ShreddedType, cut: int) -> None:
-        """Note what is known of these rows, whose values are of this type."""
+        """Set the bounds of these files, whose values have this type. `cut` as in `_uncut`."""
         order = order_of(leaf)
         nanos = leaf.kind in (Kind.TIMESTAMP_NANOS, Kind.TIMESTAMP_NTZ_NANOS)
         known = bounds.minimum.valid & bounds.maximum.valid
@@ -102,10 +102,11 @@ class PathBounds:
 
 
 def _uncut(low: Any, high: Any, cut: int) -> tuple[Any, Any]:
-    """Bounds without what writers add to a maximum that they cut.
+    """Undo what writers add to a maximum that they cut.
 
-    Files that were sorted against each other then meet at most; with it, they would overlap for
-    ever. `cut` is the number of characters of strings, negative for the microseconds of a time.
+    Without this, files that were sorted against each other would overlap for ever; with it, they at
+    most meet. `cut` is the number of characters for strings, and for times the microseconds,
+    negative.
     """
     if isinstance(high, str) and len(high) >= cut > 0:
         high = high[: cut - 1]
@@ -119,7 +120,7 @@ def _uncut(low: Any, high: Any, cut: int) -> tuple[Any, Any]:
 def bounds_of(
     files: LogFiles, rows: Int64s, column: ColumnPath, path: Path | None, options: StatsOptions
 ) -> PathBounds:
-    """The bounds of a path in these files; of the column itself for None."""
+    """Return the bounds of a path in these files; a `path` of None means the column itself."""
     found = PathBounds.unknown(len(rows))
     if path is None:
         _put_column(found, files, rows, column, options)
@@ -167,7 +168,7 @@ def _leaf(schema: ShreddingSchema, path: Path) -> tuple[int, Leaf | None]:
 
 
 def _ranks(bounds: PathBounds) -> tuple[Int64s, Int64s]:
-    """The slots of both sides."""
+    """Return the slots of the low and the high bounds."""
     known = bounds.bounded
     values = sorted({*bounds.low[known].tolist(), *bounds.high[known].tolist()})
     places = {value: 2 * place + 1 for place, value in enumerate(values)}
@@ -177,7 +178,7 @@ def _ranks(bounds: PathBounds) -> tuple[Int64s, Int64s]:
     low[known] = [places[value] for value in bounds.low[known].tolist()]
     high[known] = [places[value] for value in bounds.high[known].tolist()]
     low[bounds.empty], high[bounds.empty] = last, last
-    # A maximum below its minimum is no bound: such a file may hold anything.
+    # A maximum below its minimum bounds nothing, so the file gets the widest box.
     broken = high < low
     low[broken], high[broken] = 0, last - 1
     return low, high

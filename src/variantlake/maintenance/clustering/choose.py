@@ -1,8 +1,8 @@
-"""Which files of a partition are rewritten: those that overlap most, within a budget of bytes.
+"""Choose the files of a partition to rewrite: those that overlap most, within a budget of bytes.
 
-Files go by how much wider they are than they need to be: new rows, which are everywhere, come
-before what was ordered long ago. A group is rewritten if that saves queries a fifth of what they
-read of it, so that repeated runs come to an end.
+Files come first that are much wider than they need to be, so new files, which span everything, come
+before files that were ordered long ago. A group is rewritten only if queries then read at least a
+fifth less of it, so repeated runs come to an end.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from variantlake.maintenance.clustering.overlap import (
 from variantlake.parquet.stats.fact_columns import Int64s
 
 PAYS = 0.8
-"""A rewrite pays if what is read afterwards is at most this share of what is read now."""
+"""A rewrite pays if queries afterwards read at most this share of the bytes they read now."""
 
 MAX_FILES = 20_000
-"""Files of a partition that one plan orders: the widest."""
+"""Our limit on the files of a partition that one plan considers: the widest ones."""
 
 
 def choose(boxes: Boxes, sizes: Int64s, budget: int, target: int) -> list[Int64s]:
-    """Groups of files (their places) of one partition, each rewritten as files that do not overlap.
+    """Return groups of one partition's files, by place; each becomes files that do not overlap.
 
-    `sizes` in bytes; all groups together have at most `budget` bytes. `target` is the size of the
-    new files. Equal input gives equal groups.
+    `sizes` are in bytes; all groups together have at most `budget` bytes. `target` is the size of
+    the new files. Equal input gives equal groups.
     """
     if boxes.files < 2:
         return []
@@ -56,7 +56,7 @@ def choose(boxes: Boxes, sizes: Int64s, budget: int, target: int) -> list[Int64s
 
 
 def _fitting(sizes: Int64s, budget: int) -> Int64s:
-    """The places of those that fit one after the other; one that does not is passed over."""
+    """Return the places of the files that fit the budget, in this order; skips the others."""
     left, found = budget, []
     for place, size in enumerate(sizes.tolist()):
         if size <= left:

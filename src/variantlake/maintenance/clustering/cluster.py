@@ -1,4 +1,4 @@
-"""One run of clustering: what is asked for, and what was done or would be."""
+"""Run a clustering: options, result, and the run itself. See `Table.cluster`."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ from variantlake.writing.options.file_sizes import CLUSTERED_FILE_BYTES
 class ClusterResult(RewriteResult):
     """What a run did, or would do.
 
-    `versions` are its commits. `paths` are what the table is clustered by. `new_bytes` were in
-    files that no run had ordered, `budget_bytes` could be rewritten. `groups` of files were ordered
-    each by itself. `read_share_before` and `read_share_after` are the share of the bytes that a
-    query reads which looks for one value of a path, on average over all values and paths, by the
-    bounds of files alone; of a dry run the second is an estimate, as are `files_written` and
-    `bytes_written`. `conflicts` counts groups that another writer was first to change.
+    `versions` are its commits. `paths` are the table's clustering paths. `new_bytes` were in files
+    that no run had ordered; the run was allowed to rewrite `budget_bytes`. It ordered `groups`
+    groups of files, each by itself. `read_share_before` and `read_share_after` are the share of the
+    bytes that a query for one value of a path reads, on average over all values and paths, if it
+    skips files by their bounds alone. In a dry run the second is an estimate, as are
+    `files_written` and `bytes_written`. `conflicts` counts groups that another writer changed
+    first.
     """
 
     paths: tuple[str, ...] = ()
@@ -44,9 +45,9 @@ class ClusterResult(RewriteResult):
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    """What a run is asked for: see `Table.cluster`. Raises InvalidValue for what cannot be.
+    """Options of a run, see `Table.cluster`. Raises InvalidValue for a size out of range.
 
-    `by` are columns to order all files by once (ZORDER BY), if the table has no order of its own.
+    `by` are columns to order files by in this run only (ZORDER BY), in a table without clustering.
     """
 
     where: str | None = None
@@ -64,7 +65,7 @@ class ClusterOptions:
     def of(
         cls, where: object, budget: Size | None, target_file_size: Size, *, digest: bool
     ) -> Self:
-        """The options as users give them."""
+        """Make options of a user's arguments."""
         return cls(
             None if where is None else str(where),
             None if budget is None else size_bytes("budget", budget),
@@ -81,7 +82,7 @@ def cluster(
     dry_run: bool = False,
     progress: OnProgress | None = None,
 ) -> ClusterResult:
-    """Order the files that overlap most, with this runner of tasks.
+    """Order the files that overlap most, in tasks of the runner `run`.
 
     Raises as `Table.cluster`.
     """
@@ -107,7 +108,7 @@ def cluster(
         budget = options.budget_bytes
         if turns:
             budget = turns[0]
-        elif plans:  # another writer was first: what is left of the budget
+        elif plans:  # another writer was first: plan for the rest of the budget
             budget = max(0, plans[0].budget - sum(_done(plan, newest) for plan in plans))
         plans.append(planned(newest, budget))
         return plans[-1]
@@ -139,7 +140,7 @@ def cluster(
         return waiting.pop() if waiting else prepare(newest)
 
     totals = run_rewrite(snapshot, next_plan, run, operation, progress=progress)
-    if first.is_parted:  # the ranges are those of the whole; now each is ordered by itself
+    if first.is_parted:  # files have one range of values now; the second turn orders each range
         turns.append(totals.bytes_written)
         more = run_rewrite(snapshot.refresh(), prepare, run, operation, progress=progress)
         totals += more
@@ -153,7 +154,10 @@ def cluster(
 
 
 def _ordered_by(snapshot: Snapshot, columns: Sequence[str]) -> Snapshot:
-    """The table as one that is clustered by these columns. Raises InvalidSchema."""
+    """Return the snapshot as if it were clustered by these columns.
+
+    Raises InvalidSchema for a partition column or one that there is not.
+    """
     for column in columns:
         if field_path(snapshot.schema, column)[0] in snapshot.partition_columns:
             raise InvalidSchema(
@@ -165,7 +169,7 @@ def _ordered_by(snapshot: Snapshot, columns: Sequence[str]) -> Snapshot:
 
 
 def _done(plan: ClusterPlan, newest: Snapshot) -> int:
-    """Bytes of the groups whose files are all gone: nearly always because they were ordered."""
+    """Return the bytes of the groups whose files are all gone: nearly always, this run did it."""
     there = set(newest.files["path"].to_pylist())
     found = 0
     for rows in plan.groups:

@@ -1,4 +1,4 @@
-"""The order of rows in the files that a group becomes: across them, and within each."""
+"""Plan the order of rows across the files that a group becomes, and within each file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from variantlake.writing.files import SORT_BYTES
 from variantlake.writing.sort_rows import SortKey, sort_keys
 
 _ARROW_BYTES = 6
-"""Bytes of rows in memory by those in a file, about: how finely a file is sorted."""
+"""About how many bytes in memory a byte of a file takes; it tells how many cells a file needs."""
 
 
 def cells_across(
@@ -47,11 +47,13 @@ def cells_across(
     row_ids: RowIdColumns | None,
     tasks: int = 1,
 ) -> Cells:
-    """Cells for so many `files` in the order of `paths`; `rows` are the group's in the snapshot.
+    """Make cells that divide a group's rows, in the order of `paths`, over this many `files`.
 
-    Each of the `tasks` sorts its share of each cell. Reads a sample of the rows if there is more
-    than one cell. Raises InvalidSchema for a path that the new files have no column for,
-    UnsupportedFeature for one that has no order.
+    `rows` are the rows of the group's files in the snapshot's table of files. Each of the `tasks`
+    sorts its share of each cell. Reads a sample of the rows if there is more than one cell.
+
+    Raises InvalidSchema for a path that the new files have no column for, UnsupportedFeature for
+    one that has no order.
     """
     form = StoredForm.of(snapshot.schema, snapshot.partition_columns, group, row_ids)
     keys = sort_keys([path.text for path in paths], snapshot.schema, form.schema)
@@ -69,9 +71,10 @@ def cells_across(
 
 
 def _without_nulls(cells: Cells, sample: Sequence[Any]) -> Cells:
-    """The cells with one more, in a file of its own, for rows without a value in some key.
+    """Add a cell, in a separate file, for rows without a value in some key.
 
-    Bounds do not tell where such files lie. The others can then be put in order by their bounds.
+    The bounds of a file with such rows do not tell its place. All other files can then be ordered
+    by their bounds.
     """
     root, last = cells.root, cells.count
     for number, column in enumerate(sample):
@@ -86,9 +89,9 @@ def _without_nulls(cells: Cells, sample: Sequence[Any]) -> Cells:
 def wanted_paths(
     snapshot: Snapshot, layouts: Mapping[str, ShreddingSchema]
 ) -> tuple[ClusterPath, ...]:
-    """In which order rows shall lie within a file of these layouts, by the table's property.
+    """Return the paths of the table's property by which files of these layouts can be sorted.
 
-    What the files cannot be ordered by is left out, as loads do.
+    Like loads, it leaves out the other paths.
     """
     found: list[ClusterPath] = []
     property_ = snapshot.properties.get(PROPERTY)

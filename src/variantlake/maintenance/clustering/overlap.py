@@ -1,8 +1,8 @@
-"""How much files overlap, and what ordering them would save.
+"""Compute how much files overlap, and how much queries would save if they were ordered.
 
-Two files overlap where their boxes do, in every path: meeting in one value is not an overlap,
-because no order of rows could part them better. So files that were ordered against each other never
-overlap, and the bounds in the log alone tell what is left to do.
+Two files overlap if their boxes overlap along every path. Boxes that only meet in one value do not
+overlap, because no order of rows could separate them better. So files that were ordered against
+each other never overlap, and the bounds in the log alone tell which files are left to order.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from variantlake.parquet.stats.fact_columns import Int64s
 Bools = npt.NDArray[np.bool_]
 
 FILE_BYTES = 4 << 20
-"""What opening a file costs a query, in bytes that it could read meanwhile."""
+"""The cost of opening a file, as the bytes that a query could read in that time."""
 
 _BLOCK = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Extents:
-    """Which share of all bytes lies along each path where a file may have rows.
+    """For each file and path, the share of all bytes that lies within the file's box.
 
-    `files` has shape (files, paths). Reading a random value along a path reads each file with the
-    probability of its extent.
+    `files` has shape (files, paths). A query for a random value along a path reads each file with a
+    probability equal to its extent. `mass` has, for each path, the share of all bytes by slot.
     """
 
     files: Floats
@@ -37,7 +37,7 @@ class Extents:
 
     @classmethod
     def of(cls, boxes: Boxes, sizes: Int64s) -> Extents:
-        """The extents of files of these sizes, which are all of a partition."""
+        """Compute the extents of all files of a partition; `sizes` in bytes."""
         columns, masses = [], []
         for path in range(boxes.low.shape[1]):
             low, high = boxes.low[:, path], boxes.high[:, path]
@@ -54,7 +54,7 @@ class Extents:
         return cls(np.stack(columns, axis=1), tuple(masses), boxes)
 
     def covered(self, rows: Int64s) -> Floats:
-        """The share of all bytes that lies, along each path, where one of these files may be."""
+        """Return, for each path, the share of all bytes that lies within any of these boxes."""
         found = []
         for path, mass in enumerate(self.mass):
             change = np.zeros(len(mass) + 1)
@@ -65,7 +65,7 @@ class Extents:
 
 
 def overlapping(boxes: Boxes) -> Bools:
-    """The files that overlap another one."""
+    """Return a mask of the files that overlap another one."""
     if boxes.files < 2:
         return np.zeros(boxes.files, np.bool_)
     if boxes.low.shape[1] == 1:
@@ -78,7 +78,7 @@ def overlapping(boxes: Boxes) -> Bools:
 
 
 def overlaps(boxes: Boxes, rows: Int64s) -> Bools:
-    """For each of `rows` which files it overlaps, shape (rows, files)."""
+    """Return for each of `rows` a mask of the files that it overlaps, shape (rows, files)."""
     apart = np.zeros((len(rows), boxes.files), np.bool_)
     inside = np.zeros_like(apart)
     for path in range(boxes.low.shape[1]):
@@ -94,19 +94,23 @@ def overlaps(boxes: Boxes, rows: Int64s) -> Bools:
 
 
 def depths(low: Int64s, high: Int64s) -> Int64s:
-    """Along one path, how many other files each one overlaps."""
+    """Return how many other files each file overlaps along one path."""
     is_point = low == high
     points = np.sort(low[is_point])
     own = np.searchsorted(points, high, "right") - np.searchsorted(points, low, "left")
     begun = np.searchsorted(np.sort(low), high, "left")
     ended = np.searchsorted(np.sort(high), low, "right")
-    # Of what neither began after nor ended before, a point is counted out twice at its own place.
+    # For an interval, `begun - ended` counts the file itself too. For a point, equal points are
+    # ended but not begun, so they are added back.
     found: Int64s = begun - ended + np.where(is_point, own, -1)
     return found
 
 
 def components(boxes: Boxes) -> list[Int64s]:
-    """The files in parts that do not overlap: by the first path, which may join too many."""
+    """Split the files into parts that do not overlap along the first path.
+
+    With several paths, a part may join files that another path separates.
+    """
     low, high = boxes.low[:, 0], boxes.high[:, 0]
     order = np.lexsort((high, low))
     ends = np.maximum.accumulate(high[order])
@@ -116,9 +120,9 @@ def components(boxes: Boxes) -> list[Int64s]:
 
 
 def cost(extents: Extents, sizes: Int64s, rows: Int64s, opening: int = FILE_BYTES) -> float:
-    """What a query for one value along a path reads of these files, on average, in bytes.
+    """Return the bytes that a query for one value along a path reads of these files, on average.
 
-    `opening` is what each file costs beside its own bytes.
+    `opening` is the cost of opening a file, in bytes.
     """
     return float(((sizes[rows] + opening) * extents.files[rows].mean(axis=1)).sum())
 
@@ -126,7 +130,7 @@ def cost(extents: Extents, sizes: Int64s, rows: Int64s, opening: int = FILE_BYTE
 def cost_ordered(
     extents: Extents, sizes: Int64s, rows: Int64s, target: int, opening: int = FILE_BYTES
 ) -> float:
-    """The same when they are ordered, as files of `target` bytes."""
+    """Estimate the same `cost` once the files are ordered, as files of `target` bytes."""
     size = int(sizes[rows].sum())
     count = max(1, -(-size // target))
     paths = len(extents.mass)

@@ -1,4 +1,4 @@
-"""Which files of a table are ordered in one run, and as what."""
+"""Plan a run of clustering: choose the files to order, and their new layout."""
 
 from __future__ import annotations
 
@@ -39,19 +39,20 @@ from variantlake.scan.footers import Footers
 from variantlake.shredding.schema import ShreddingSchema
 
 ORDERED_TAG = "variantlake.clusteredBy"
-"""Tag of files that a run has ordered. It tells the bytes that are new since, for the budget of a
-run, and where files without bounds lie; which others overlap is told by their bounds alone."""
+"""Tag of files that a run has ordered. The plan counts bytes without it as new, for the budget, and
+uses it to place ordered files without bounds. Bounds alone tell which other files overlap."""
 
 NEW_BYTES = 2
-"""A run rewrites at most so many times the bytes that no run has ordered yet."""
+"""By default, a run rewrites at most this many times the bytes that no run has ordered yet."""
 
 MAX_COMMIT_BYTES = 64 << 30
 
 PART_BYTES = 4 << 30
-"""Bytes that one task orders; a group of more than twice as many is ordered by several."""
+"""Bytes that one task orders; several tasks order a group of more than twice as many."""
 
 _MAX_FOOTERS = 5_000
-"""Files of other writers whose footers are read; more of them count as being anywhere."""
+"""Our limit on footers to read for facts that the log lacks. With more such files, the plan reads
+none, and they get the widest box."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +67,11 @@ class Partition:
 
 @dataclass(frozen=True)
 class ClusterPlan:
-    """What one run orders. `new_bytes` are in files that no run has ordered, `budget` in bytes.
+    """The files that one run orders. `new_bytes` are in files that no run has ordered.
 
-    With `may_part` a large group is ordered by several tasks, each of some of its files: all of
-    them part their rows at the same values. So another turn has a group for each of the ranges.
+    `budget` is in bytes. With `may_part`, several tasks may order a large group, each some of its
+    files; all of them split their rows at the same values. A second turn then orders the files of
+    each range of values.
     """
 
     snapshot: Snapshot
@@ -98,16 +100,19 @@ class ClusterPlan:
 
     @property
     def files_written(self) -> int:
-        """How many files will be written, about."""
+        """About how many files the run will write."""
         return sum(self.files_of(rows) for rows in self.groups)
 
     def files_of(self, rows: Int64s) -> int:
-        """How many files a group becomes."""
+        """Return about how many files a group becomes."""
         return max(1, -(-self._size(rows) // self.target))
 
     @property
     def read_share(self) -> tuple[float, float]:
-        """What a query for one value along a path reads of its partition: now, and afterwards."""
+        """The share of bytes that a query for one value along a path reads, now and afterwards.
+
+        The second is an estimate.
+        """
         total = sum(int(part.sizes.sum()) for part in self.partitions)
         now = after = 0.0
         for part in self.partitions:
@@ -121,7 +126,7 @@ class ClusterPlan:
 
     @cached_property
     def is_parted(self) -> bool:
-        """Whether several tasks order some group, and the budget has room for the other turn."""
+        """Whether several tasks order some group, with enough budget left for the second turn."""
         return (
             self.may_part
             and 2 * self.bytes <= self.budget
@@ -133,7 +138,7 @@ class ClusterPlan:
         return min(-(-size // PART_BYTES), len(rows)) if size > 2 * PART_BYTES else 1
 
     def steps(self) -> Iterator[list[FileGroup]]:
-        """The groups of each commit, made when they are wanted."""
+        """Yield the groups of each commit; makes them one commit at a time."""
         number = 0
         for groups in packed(self.groups, self._size, MAX_COMMIT_BYTES):
             step: list[FileGroup] = []
@@ -166,20 +171,19 @@ class ClusterPlan:
 
 
 def tag_text(paths: Sequence[ClusterPath]) -> str:
-    """What the tag of ordered files says."""
+    """Return the value of `ORDERED_TAG` for files ordered by these paths."""
     return ", ".join(path.text for path in paths)
 
 
 def paths_of(snapshot: Snapshot, layouts: Mapping[str, ShreddingSchema]) -> tuple[ClusterPath, ...]:
-    """What a table is clustered by: our property, else Delta's own clustering.
+    """Return a table's clustering paths: from our property, else from Delta's clustering domain.
 
-    Raises InvalidValue for a table that is clustered by nothing, InvalidSchema for paths that are
-    no columns.
+    Raises InvalidValue for a table without clustering, InvalidSchema for paths that are no columns.
     """
     text = snapshot.properties.get(PROPERTY)
     if text is not None:
         if not snapshot.files.num_rows:
-            layouts = {}  # what becomes a column is decided with the first rows
+            layouts = {}  # the first load decides which paths become columns
         return cluster_paths(text, snapshot.schema, snapshot.partition_columns, layouts)
     columns = clustering_columns(snapshot.domains)
     if not columns:
@@ -205,10 +209,10 @@ def plan_clustering(
     digest: bool = True,
     may_part: bool = False,
 ) -> ClusterPlan:
-    """What a run on this version orders; `chosen` are the rows of its files to look at.
+    """Plan a run on this version; `chosen` limits it to some rows of the snapshot's files.
 
-    Without a `budget` (bytes) it is twice the bytes that are new since the last run. Raises as
-    `paths_of` and `RewritePlan.of`.
+    The default of `budget` (in bytes) is NEW_BYTES times the bytes that no run has ordered. Raises
+    as `paths_of` and `RewritePlan.of`.
     """
     plan = RewritePlan.of(snapshot, target_file_size=target, digest=digest)
     log = LogFiles(snapshot)

@@ -1,4 +1,4 @@
-"""A sample of the values that rows are ordered by, from files of any layout."""
+"""Sample the values by which rows are ordered, from files of any layout."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from variantlake.sql.select import Item
 
 SAMPLE_ROWS = 200_000
 MAX_FILES = 256
-"""Files of a group that are looked at, spread over all of them."""
+"""How many files of a group are sampled, evenly spread."""
 
 _THREADS = 4
 
@@ -30,9 +30,11 @@ _THREADS = 4
 def sample_keys(
     snapshot: Snapshot, rows: Int64s, refs: Sequence[Ref], types: Sequence[Any], records: int
 ) -> list[Any]:
-    """Arrow arrays of these `types`, one for each Ref: values of every so-manieth row.
+    """Return an Arrow array for each Ref, of these `types`, with the values of every n-th row.
 
-    `rows` are those of the snapshot's files, `records` the rows of all of them, -1 if unknown.
+    `rows` choose files of the snapshot; `records` is their number of rows, -1 if unknown, which
+    samples every row.
+
     Raises MalformedFile and MissingSource naming a file that cannot be read.
     """
     chosen = spread(rows.tolist(), MAX_FILES)
@@ -50,7 +52,7 @@ def _of_file(snapshot: Snapshot, row: int, items: tuple[Item, ...], step: int) -
     try:
         return _sampled(scan, step)
     except UnsupportedFeature:
-        # A residual holds what only Spark knows how to cast: it is NULL in the order of the rows.
+        # A residual has a value that only Spark can cast: it counts as NULL in the order of rows.
         whole = [_whole(item) for item in items]
         found = _sampled(replace(scan, items=tuple(whole)), step).combine_chunks()
         arrays = [
@@ -71,12 +73,12 @@ def _sampled(scan: Scan, step: int) -> pa.Table:
 
 
 def _whole(item: Item) -> Item:
-    """The Variants at a path, as they are."""
+    """Replace the item by the Variant at its path, without a cast."""
     return item if item.ref.path is None else replace(item, ref=replace(item.ref, type="variant"))
 
 
 def _castable(variants: Any, ref: Ref) -> Any:
-    """What can be cast of the Variants of a path, NULL in the other rows."""
+    """Cast the Variants of a path; NULL in rows that cannot be cast here."""
     try:
         return extract(variants, replace(ref, path=Path(()))).array
     except UnsupportedFeature:

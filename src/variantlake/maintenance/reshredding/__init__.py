@@ -1,5 +1,5 @@
-"""Which paths of a table's Variants are columns, and whether they still should be.
+"""Compare a table's shredding schema with its data, and shred the table anew.
 
-In: a snapshot. Out: a report of what lies in residuals; a new shredding schema; the files that gain
-by it, rewritten; a table without shredded files, and without the feature.
+In: a snapshot. Out: a report on the residuals; a new shredding schema, and the files that gain by
+it, rewritten; or a table without shredded files.
 """

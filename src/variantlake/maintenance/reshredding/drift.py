@@ -1,7 +1,7 @@
-"""What lies in residuals, version by version, and which paths would be worth a column.
+"""Report what residuals hold, version by version, and which paths would be worth a column.
 
-Sizes and counts come from footers, of a bounded number of files spread over each group of versions;
-new paths from a sample of rows, by the inference that a first load uses.
+Sizes and counts come from the footers of a bounded number of files, spread over each group of
+versions. New paths come from a sample of rows, by the inference that a first load uses.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from variantlake.shredding.inference.infer import InferenceOptions
 from variantlake.shredding.schema import Leaf, ShreddingSchema, type_name
 
 MAX_GROUPS = 12
-"""Groups of versions of a report; each has as many versions as it takes."""
+"""A report has at most this many groups of versions."""
 
 MAX_FILES = 240
-"""Footers that are read for a report."""
+"""About how many footers a report reads at most."""
 
 _THREADS = 16
 
@@ -50,9 +50,9 @@ class PathResiduals:
     """One path of a Variant column in the examined files of a group of versions.
 
     `type` is that of its column (DDL; STRUCT, ARRAY or VARIANT without one), "several" if files
-    differ. `rows` are those of the files that have the node, `residual_rows` those of them with
-    something else than NULL and a Variant null in its residual; None if a footer does not tell.
-    Bytes are compressed ones.
+    differ. `rows` counts the rows of the files that have the node. `residual_rows` counts those
+    whose residual is neither NULL nor a Variant null, None if a footer lacks the count. Bytes are
+    compressed.
     """
 
     column: str
@@ -66,10 +66,11 @@ class PathResiduals:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class VersionsDrift(Shown):
-    """The files that came with some versions; both are None if the log no longer tells.
+    """The files that a run of versions added; both versions are None if the log no longer tells.
 
-    `examined` of the `files` had their footers read: `rows`, `bytes`, `residual_bytes` (of all
-    residuals, compressed) and `paths` are about them. `layouts` counts their different layouts.
+    Of the `files`, the report read the footers of `examined`. `rows`, `bytes`, `residual_bytes` (of
+    all residuals, compressed), `paths`, and `layouts`, the number of different layouts, are about
+    these.
     """
 
     first_version: int | None
@@ -84,17 +85,17 @@ class VersionsDrift(Shown):
 
     @property
     def residual_share(self) -> float:
-        """Bytes in residuals by those of the files."""
+        """The share of the files' bytes that is in residuals."""
         return self.residual_bytes / self.bytes if self.bytes else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class NewColumn:
-    """A path that is not a column, or one of another type, and is worth one.
+    """A path that is worth a column of `type` (DDL), and has none, or one of another type.
 
-    `share` is that of the sampled rows that hold it with this type (DDL), as said by `why`.
-    `saves_bytes` is what a query of this path reads less, over the whole table: the residual that
-    it is read from now, less the new column; an estimate from the sample.
+    `why` is the reason that inference gives. `saves_bytes` estimates from the sample how much less
+    a query of this path would read over the whole table, if it read the new column in place of the
+    residual.
     """
 
     column: str
@@ -108,9 +109,8 @@ class NewColumn:
 class ColumnDrift(Shown):
     """A Variant column: the schema that the table has, and what inference would give it now.
 
-    `sampled_rows` rows were looked at. `bytes` is about what the whole column takes now, and
-    `bytes_ratio` what it would take when shredded anew, by what it takes now: estimates from the
-    sample.
+    `sampled_rows` counts the rows of the sample. Two estimates come from it: `bytes`, the size of
+    the whole column now, and `bytes_ratio`, its size when shredded anew divided by its size now.
     """
 
     column: str
@@ -123,9 +123,9 @@ class ColumnDrift(Shown):
 
     @property
     def pays_off(self) -> bool:
-        """Whether a query of a new column saves more than all of them add to the files.
+        """Whether a query of some new column saves more bytes than all of them add to the files.
 
-        Each column costs some hundred bytes a file, which is more than tiny files can save.
+        Each column costs some hundred bytes a file, more than tiny files can save.
         """
         growth = max(0.0, (self.bytes_ratio - 1) * self.bytes)
         return any(new.saves_bytes > growth for new in self.new_columns)
@@ -143,9 +143,9 @@ class Drift(Shown):
 def drift(
     snapshot: Snapshot, column: str | None = None, *, progress: OnProgress | None = None
 ) -> Drift:
-    """Report on all top VARIANT columns, or on one.
+    """Report on all top-level VARIANT columns, or on one.
 
-    `progress` is called with the files that are read and all that will be.
+    `progress` is called with the number of files read so far, and of all to read.
 
     Raises InvalidSchema for a column that is not a VARIANT column, MalformedFile and MissingSource
     naming a file that cannot be read.
@@ -186,9 +186,9 @@ def column_drift(
     *,
     progress: OnProgress | None = None,
 ) -> ColumnDrift:
-    """What inference would make of a VARIANT column now, from a sample of files in their order.
+    """Return what inference would make of a VARIANT column now, from a sample of `ordered` files.
 
-    `rows` are those of the table; else as `drift`.
+    `rows` is the number of rows of the table. Raises as `drift`.
     """
     physical = variant_columns(snapshot, column)[column]
     paths = [path for _, path, _ in spread(ordered, SAMPLE_FILES)]
@@ -199,9 +199,9 @@ def column_drift(
 
 
 def variant_columns(snapshot: Snapshot, column: str | None = None) -> dict[str, str]:
-    """The top VARIANT columns with their physical names, or this one.
+    """Map the top-level VARIANT columns, or this one, to their physical names.
 
-    Raises InvalidSchema for one that there is not.
+    Raises InvalidSchema if the table has no such VARIANT column.
     """
     found = {
         item.name: item.physical_name
@@ -224,7 +224,7 @@ def variant_columns(snapshot: Snapshot, column: str | None = None) -> dict[str, 
 
 
 def _groups(ordered: Sequence[_File]) -> list[list[_File]]:
-    """The files by runs of versions; those of unknown versions are one group, and the first."""
+    """Group the files by runs of versions; files of unknown versions are the first group."""
     unknown = [file for file in ordered if file[0] < 0]
     known = sorted({version for version, _, _ in ordered if version >= 0})
     limit = MAX_GROUPS - bool(unknown)
@@ -239,7 +239,7 @@ def _groups(ordered: Sequence[_File]) -> list[list[_File]]:
 def _read(
     snapshot: Snapshot, columns: Collection[str], file: _File
 ) -> tuple[Footer, dict[str, VariantGroup]]:
-    """The footer of a file, and the groups of these Variant columns."""
+    """Read the footer of a file; returns it with the groups of these Variant columns."""
     location = snapshot.location(file[1])
     with in_file(location):
         footer = read_footer(location)
@@ -249,7 +249,7 @@ def _read(
 
 @dataclass(slots=True)
 class _Sums:
-    """The footers of one group of versions, added up; `names` are columns by physical name."""
+    """Sums over the footers of one group of versions; `names` are columns by physical name."""
 
     names: Mapping[str, str]
     rows: int = 0
@@ -322,7 +322,7 @@ def _bytes(footer: Footer, leaves: Sequence[int]) -> int:
 
 
 def _rows(snapshot: Snapshot, versions: Sequence[VersionsDrift]) -> int:
-    """Rows of the table, from those of the files that were examined."""
+    """Estimate the rows of the table from the examined files."""
     examined = sum(each.examined for each in versions)
     rows = sum(each.rows for each in versions)
     return rows * snapshot.files.num_rows // examined if examined else 0
@@ -374,7 +374,7 @@ def _bytes_of(trial: Trial) -> int:
 
 
 def _read_for(trial: Trial, path: Path) -> int:
-    """Bytes that a query of a path reads: its column, or the residual that it may be in."""
+    """Return the bytes that a query of a path reads: its column, and residuals that may hold it."""
     node, depth = trial.group.root, 0
     for step in path.steps:
         below = node.get(step) if isinstance(step, str) else None

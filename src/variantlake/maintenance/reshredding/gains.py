@@ -1,4 +1,4 @@
-"""Which files gain by another layout: those in which a value would move."""
+"""Find the files that gain by another layout: those in which some value would move."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Bools = npt.NDArray[np.bool_]
 
 
 def that_gain(files: LogFiles, rows: Int64s, column: ColumnPath, wanted: ShreddingSchema) -> Bools:
-    """The files (of `rows`) in which a value would stand elsewhere if they had this layout.
+    """Return a mask of the files (of `rows`) in which this layout would move some value.
 
-    Decided by the counts in the log: if they are not known, a file gains.
+    The counts in the log decide; a file without them counts as gaining.
     """
     gains = np.ones(len(rows), np.bool_)
     variants = files.of_log.variant(column)
@@ -42,8 +42,8 @@ def _of_layout(variants: VariantColumns, code: int, rows: Int64s, wanted: Shredd
         found, where = schema.find(path)
         if found == node and where == path:
             continue
-        # What the new column would hold stands in the residual of the deepest node above it, or
-        # in a column of another type.
+        # The new column's values are in the residual of the deepest node above it, or in a column
+        # of another type.
         counts = variants.counts(rows, np.full(len(rows), numbers[where], np.int64))
         gains |= counts.residuals != 0
         if where == path:

@@ -1,7 +1,7 @@
-"""Shredding a table anew: the schema that it has from now on, and the files that gain by it.
+"""Shred a table anew: set its new schema, and rewrite the files that gain by it.
 
-The table's property comes first, in a commit of its own, so that loads at the same time write the
-new layout. Then the files are rewritten one by one: rows stay in their order.
+A first commit sets the table's properties, so that concurrent loads write the new layout. Then the
+run rewrites the files one by one; rows keep their order.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ MAX_COMMIT_FILES = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ReshredResult(RewriteResult):
-    """What was done, or would be.
+    """What a run did, or would do.
 
-    `versions` are the commits, that of the table's properties first. `shredding` is the DDL of
-    each VARIANT column from now on, `changed` tells whether it was another one before. Of
-    `files_checked`, `files_read` gain and were rewritten; of a dry run `bytes_written` is an
-    estimate. `conflicts` counts files that another writer was first to change.
+    `versions` are the commits; the one of the table's properties comes first. `shredding` is the
+    DDL of each VARIANT column from now on, and `changed` whether the properties changed. Of
+    `files_checked` files, the run rewrote the `files_read` that gain. In a dry run `bytes_written`
+    is an estimate. `conflicts` counts files that another writer changed first.
     """
 
     shredding: Mapping[str, str] = field(default_factory=dict)
@@ -75,7 +75,10 @@ class ReshredResult(RewriteResult):
 
 @dataclass(frozen=True, slots=True)
 class ReshredOptions:
-    """What is asked for: see `Table.reshred`. `unshred` takes all columns away."""
+    """Options of a run, see `Table.reshred`. `unshred` removes all shredded columns.
+
+    Raises InvalidValue.
+    """
 
     shredding: str | Mapping[str, str] | None = None
     where: str | None = None
@@ -92,7 +95,7 @@ class ReshredOptions:
 
 @dataclass(frozen=True)
 class ReshredPlan:
-    """The files of one version that are rewritten: rows of the snapshot's files."""
+    """The files to rewrite in one version; `rows` are rows of the snapshot's table of files."""
 
     snapshot: Snapshot
     plan: RewritePlan
@@ -107,7 +110,7 @@ class ReshredPlan:
         return int(self.log.sizes[self.rows].sum())
 
     def steps(self) -> Iterator[list[FileGroup]]:
-        """The groups of each commit: a file a group."""
+        """Yield the groups of each commit, one file each."""
         size_of = lambda numbered: int(self.log.sizes[numbered[1]])
         rows = enumerate(self.rows.tolist())
         for step in packed(rows, size_of, MAX_COMMIT_BYTES, MAX_COMMIT_FILES):
@@ -124,9 +127,9 @@ def plan_reshredding(
     *,
     digest: bool = True,
 ) -> ReshredPlan:
-    """The files that gain by these layouts, by physical names; `chosen` limits them.
+    """Find the files that gain by these layouts (by physical name); `chosen` limits them.
 
-    A table that is not shredded at all may have no shredded file, so there every one counts.
+    If no column is to be shredded, every file that may be shredded is rewritten.
     """
     log = LogFiles(snapshot)
     largest = int(log.sizes.max(initial=1))
@@ -143,25 +146,28 @@ def plan_reshredding(
 
 
 def _shredded(snapshot: Snapshot, log: LogFiles, rows: Int64s) -> Any:
-    """The files that may be shredded anywhere."""
+    """Return a mask of the files that may be shredded in any place."""
     names = variant_columns(snapshot).values()
     found = _differ(snapshot, log, rows, dict.fromkeys(names, UNSHREDDED))
     if any(_holds_variants(item) for item in snapshot.schema.fields):
-        # Ours have none that is shredded inside of a column; footers of others were not asked.
+        # Our files shred no Variant inside another column; the footers of others are not read.
         tags: Any = snapshot.files.take(rows)["tags"]
         found |= pc.is_null(map_values(tags, f"{PREFIX}version")).to_numpy()
     return found
 
 
 def _holds_variants(item: StructField) -> bool:
-    """Whether a column is not a VARIANT, but holds some."""
+    """Whether a column is no VARIANT but contains one."""
     return not isinstance(item.type, VariantType) and StructType((item,)).holds_variant()
 
 
 def _differ(
     snapshot: Snapshot, log: LogFiles, rows: Int64s, layouts: Mapping[str, ShreddingSchema]
 ) -> Any:
-    """The files whose top Variant columns have another layout; footers tell what the log lacks."""
+    """Return a mask of the files whose top-level Variant columns have another layout.
+
+    Reads the footers of files whose layout is not in the log.
+    """
     names = list(variant_columns(snapshot).values())
     wanted = tuple(layouts[name] for name in names)
     layouts_found = layouts_of(snapshot, log, rows)
@@ -173,10 +179,10 @@ def _differ(
 
 
 def wanted_layouts(snapshot: Snapshot, options: ReshredOptions) -> dict[str, ShreddingSchema]:
-    """The schemas that are asked for, by physical names of the top VARIANT columns.
+    """Return the schemas that the options ask for, by physical name of top-level VARIANT columns.
 
-    Raises InvalidSchema for DDL that does not parse or must not be written, and for a column that
-    is none; UnsupportedFeature if the table forbids shredding.
+    Raises InvalidSchema for DDL that does not parse or must not be written, and for a name that is
+    no VARIANT column; UnsupportedFeature if the table forbids shredding.
     """
     columns = variant_columns(snapshot)
     if not columns:
@@ -190,7 +196,7 @@ def wanted_layouts(snapshot: Snapshot, options: ReshredOptions) -> dict[str, Shr
             hint="Table.set_properties({'delta.enableVariantShredding': 'true'}) allows it",
             cli_hint="delta.enableVariantShredding = true allows it",
         )
-    # From here on schemas are given or learned; a column that is not named keeps its own.
+    # A VARIANT column that the options do not name keeps its schema.
     known = shredding_schemas(snapshot.properties, snapshot.schema)
     given = options.shredding
     if given is None:
@@ -217,7 +223,7 @@ def wanted_layouts(snapshot: Snapshot, options: ReshredOptions) -> dict[str, Shr
 
 
 def _learned(snapshot: Snapshot, physical: str, known: ShreddingSchema | None) -> ShreddingSchema:
-    """The schema of a sample from all over the table, with hints and order."""
+    """Learn a schema from a sample of the whole table; returns `known` if there are no rows."""
     paths: list[Any] = spread(snapshot.files["path"].to_pylist(), SAMPLE_FILES)
     sample = sample_column(snapshot, paths, physical)
     if not sample.table.num_rows:
@@ -232,11 +238,11 @@ def property_changes(
     unshred: bool,
     learned: bool = False,
 ) -> Changes | None:
-    """The change of the table's properties; None if they say it already.
+    """Return the change of the table's properties, None if they have these layouts already.
 
-    `learned` schemas may be learned again by loads, others stay.
+    Loads may learn `learned` schemas again; other schemas stay.
 
-    Raises InvalidSchema for a given layout without a path that the table is clustered by.
+    Raises InvalidSchema for a given layout that lacks a clustering path of the table.
     """
     configuration = dict(snapshot.metadata.configuration)
     if unshred:
@@ -254,12 +260,12 @@ def property_changes(
             if configuration.get(SCHEMA_PREFIX + name) == format_ddl(schema):
                 continue
             if learned and not snapshot.files.num_rows:
-                continue  # there is nothing to learn from: the first load learns
+                continue  # there is nothing to learn from; the first load learns
             if learned:
                 configuration = with_schema(configuration, name, schema, snapshot.version + 1)
             else:
                 configuration = with_given_schema(configuration, name, schema)
-    if not learned:  # what no row has is not a column, as where a load learns
+    if not learned:  # a learned schema need not have a path that no row has, as in loads
         check_clustering(configuration, snapshot.schema, snapshot.partition_columns)
     if configuration == snapshot.metadata.configuration:
         return None
@@ -286,7 +292,7 @@ def reshred(
     dry_run: bool = False,
     progress: OnProgress | None = None,
 ) -> ReshredResult:
-    """Give the table its new schema, and rewrite the files that gain by it.
+    """Set the table's new schema, and rewrite the files that gain by it.
 
     Raises as `Table.reshred`.
     """
@@ -299,7 +305,7 @@ def reshred(
         snapshot, layouts, unshred=options.unshred, learned=options.shredding is None
     )
 
-    # Runs again on each newer version: other writers may change which files gain.
+    # Called again on each newer version, because other writers may change which files gain.
     def prepare(newest: Snapshot) -> ReshredPlan:
         return plan_reshredding(newest, layouts, chosen(newest), digest=options.digest)
 
@@ -321,7 +327,7 @@ def reshred(
     if dry_run:
         return result
     totals = RewriteTotals()
-    # The schema first: files that other writers add meanwhile have it then.
+    # The schema first, so that files which other writers add meanwhile have it.
     if changes is not None:
         totals = RewriteTotals((commit(snapshot, changes),))
         snapshot = snapshot.refresh()

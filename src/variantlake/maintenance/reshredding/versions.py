@@ -1,4 +1,4 @@
-"""Which version of a table brought each of its files, as far as the log still tells."""
+"""Find the version that added each file of a table, as far as the log still tells."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ MAX_COMMITS = 2_000
 
 
 def versions_of_files(snapshot: Snapshot, most: int = MAX_COMMITS) -> Mapping[str, int]:
-    """The versions that added the files of a snapshot, by path; those that are not known are left.
+    """Map the paths of a snapshot's files to the versions that added them; omits unknown ones.
 
-    A file that was added again under its own path (statistics, deletion vectors) counts from the
-    last time. At most `most` commits are read, the newest.
+    A file that was added again under the same path (for statistics or a deletion vector) has the
+    latest version. Reads at most `most` commits, the newest.
     """
     wanted = set(snapshot.files["path"].to_pylist())
     found: dict[str, int] = {}
@@ -32,7 +32,7 @@ def versions_of_files(snapshot: Snapshot, most: int = MAX_COMMITS) -> Mapping[st
 
 
 def order_of_files(snapshot: Snapshot, versions: Mapping[str, int]) -> list[tuple[int, str, int]]:
-    """(version, path, bytes) of every file, -1 for a version that is not known, oldest first."""
+    """List (version, path, bytes) of every file, oldest first; an unknown version is -1."""
     files = snapshot.files
     rows = zip(files["path"].to_pylist(), files["size"].to_pylist(), strict=True)
     return sorted((versions.get(path, -1), path, size) for path, size in rows)

@@ -1,14 +1,14 @@
-"""The rewrite engine: files of a table become other files, and no row changes.
+"""The rewrite engine: replace files of a table by new files with the same rows.
 
-In: groups of files. Out: new files with their facts, and one commit in which they take the place of
-the old ones. Compaction, clustering and re-shredding share it, in three calls:
+In: groups of files. Out: new files with their facts, and one commit that replaces the old files.
+Compaction, clustering and re-shredding use it, in three calls:
 
-    plan = RewritePlan.of(snapshot, ...)         how files are written; pickles (`rewrite_group`)
-    done = rewrite_group(plan, group)            one `FileGroup` to new files, in any task
-    commit_rewrite(snapshot, plan, ...)          all groups whose files are still there, one commit
+    plan = RewritePlan.of(snapshot, ...)         plan how to write files; pickles (`rewrite_group`)
+    done = rewrite_group(plan, group)            rewrite one `FileGroup`, in any task
+    commit_rewrite(snapshot, plan, ...)          commit all groups whose files are still there
 
 A `FileGroup` (`groups`) names its input files, the partition, and the layout that each Variant
-column gets (`layouts`). Files that have this layout pass column by column; of the others the
-Variants are rebuilt and shredded anew (`stored_rows`). `run_rewrite` (`run`) does all of it in
-steps, with a runner of tasks, and plans again what another writer was first to change.
+column gets (`layouts`). Variant columns of files with this layout are copied column by column; the
+Variants of other files are rebuilt and shredded anew (`stored_rows`). `run_rewrite` (`run`) does
+all of it in steps, with a runner of tasks, and plans again if another writer changed files first.
 """

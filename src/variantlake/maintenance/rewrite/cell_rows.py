@@ -1,7 +1,7 @@
-"""Rows on their way into the files of their cells: kept in memory, or in a temporary file.
+"""Collect rows by cell, in memory or in a temporary file, and write them cell by cell.
 
-Rows come as the input files have them, and go cell by cell. What is more than MEMORY waits in one
-file of Arrow batches in the folder for temporary files, which has no name and so outlives nothing.
+Rows arrive in the order of the input files. Beyond MEMORY they are spilled as Arrow batches to one
+file in the folder for temporary files. It has no name, so nothing is left of it after a crash.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MEMORY = 192 << 20
 """Bytes of rows (Arrow) that wait in memory."""
 
 _Waiting = tuple[int, Hashable]
-"""A cell, and what keeps some of its rows apart."""
+"""A cell, and the `apart` of its rows: see StoredRows."""
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ class CellRows:
             self._file.close()
 
     def add(self, rows: StoredRows) -> None:
-        """Keep rows, which are parted by their cells.
+        """Add rows, which are already split by cell.
 
         Raises StoreFailed if the temporary file has no space.
         """
@@ -84,9 +84,9 @@ class CellRows:
         self._bytes = 0
 
     def write(self, write: Callable[[StoredRows], None], finish: Callable[[], None]) -> None:
-        """Give all rows, sorted by the keys within each cell; `finish` is called behind each file.
+        """Call `write` with all rows, sorted by the keys within each cell, and drop them.
 
-        `write` is called for pieces of some thousand rows.
+        `write` gets pieces of some thousand rows; `finish` is called after each file.
         """
         if self._file is not None:
             self._spill()
@@ -96,7 +96,7 @@ class CellRows:
         files = self.cells.file_of
         before: int | None = None
         keys = [key for cell in sorted(by_cell) for key in by_cell[cell]]
-        # Cells are sorted while those before them are written.
+        # The next cells are sorted while earlier ones are written.
         sort = lambda given: (given[0], list(sorted_pieces(given[1], self.cells.keys)))
         weigh = lambda given: 2 * sum(int(batch.nbytes) for batch in given[1])
         for key, pieces in ahead(map(self._take_batches, keys), sort, weigh):
@@ -109,7 +109,7 @@ class CellRows:
             finish()
 
     def _take_batches(self, key: _Waiting) -> tuple[_Waiting, list[pa.RecordBatch]]:
-        """The rows of a cell, which are kept no longer."""
+        """Return the rows of a cell and drop them here."""
         batches = self._batches.pop(key, [])
         for start, size in self._spilled.pop(key, []):
             self._file.seek(start)

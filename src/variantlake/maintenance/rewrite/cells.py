@@ -1,8 +1,8 @@
-"""Cells: parts of the space of some keys, so that each row is in one, and all are about as full.
+"""Divide the space of some keys into cells with about equally many rows.
 
-The space is cut in two again and again, at the median of a sample along one key after the other:
-the order of a Z-curve over ranks, cut where a bit changes. So each cell is a box, and boxes do not
-overlap. With one key, cells are ranges. Rows without a value lie behind all others.
+The space is halved repeatedly at the median of a sample, along one key after the other. This is the
+order of a Z-curve over ranks, cut where a bit changes. So each cell is a box, and boxes do not
+overlap. With one key, cells are ranges. Rows without a value come after all others.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NO_ROWS = np.empty(0, np.int64)
 class Cut:
     """A cut along one key: rows up to `value` go to `low`, all others and NULL to `high`.
 
-    What is behind a cut is another one, or the number of a cell.
+    Each side is another cut, or the number of a cell.
     """
 
     key: int
@@ -40,10 +40,10 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """The cells, in the order of their numbers; pickles.
+    """Cells as a tree of cuts; pickles.
 
-    `file_of` gives the file of each cell: the cells of a file stand together. `keys` say where the
-    values stand in stored rows.
+    `file_of` has the file of each cell, by cell number; the cells of a file have consecutive
+    numbers. `keys` locate the values in stored rows.
     """
 
     keys: tuple[SortKey, ...]
@@ -52,11 +52,11 @@ class Cells:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of cells."""
         return len(self.file_of)
 
     def assign(self, batch: pa.RecordBatch) -> Iterator[tuple[int, Int64s]]:
-        """The cells that the rows of a batch are in, with the places of those rows."""
+        """Yield each cell that has rows of a batch, with the places of these rows."""
         columns = [key_column(batch, key) for key in self.keys]
         stack: list[tuple[Cut | int, Int64s]] = [(self.root, np.arange(batch.num_rows))]
         while stack:
@@ -71,11 +71,11 @@ class Cells:
             stack.append((node.low, rows[is_low]))
 
     def parted(self, batch: pa.RecordBatch) -> list[tuple[int, pa.RecordBatch]]:
-        """The rows of a batch by their cells."""
+        """Split the rows of a batch by cell."""
         found = list(self.assign(batch))
         if len(found) == 1:
             return [(found[0][0], batch)]
-        # Taken at once: taking columns of structs costs as much for few rows as for many.
+        # One take for all cells: a take of struct columns costs as much for few rows as for many.
         ordered = batch.take(arrow_array(np.concatenate([_NO_ROWS, *(rows for _, rows in found)])))
         parts, start = [], 0
         for cell, rows in found:
@@ -91,10 +91,10 @@ class Cells:
 
 
 def cells_of(keys: tuple[SortKey, ...], sample: list[Any], files: int, per_file: int = 1) -> Cells:
-    """Cells for so many files of equal size, each in `per_file` cells.
+    """Make cells for this many files of equal size, with `per_file` cells each.
 
-    `sample` are the values of a sample of rows, an Arrow array for each key. Fewer cells result
-    if values are too often the same.
+    `sample` has the values of a sample of rows, an Arrow array for each key. Fewer cells result
+    if too many values are equal.
     """
     builder = _Builder([_Ranks.of(column) for column in sample])
     rows = np.arange(len(sample[0]))
@@ -104,7 +104,7 @@ def cells_of(keys: tuple[SortKey, ...], sample: list[Any], files: int, per_file:
 
 @dataclass(frozen=True, slots=True)
 class _Ranks:
-    """The dense ranks of one key in the sample; `values` by rank, those that are not NULL."""
+    """The dense ranks of one key in the sample. `values` are by rank; NULL has the last rank."""
 
     ranks: Int64s
     values: Any
@@ -112,7 +112,7 @@ class _Ranks:
     @classmethod
     def of(cls, column: Any) -> _Ranks:
         column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        if pa.types.is_floating(column.type):  # NaN is in no order: it lies with NULL
+        if pa.types.is_floating(column.type):  # NaN has no order here, so it counts as NULL
             column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
         values = pc.unique(column.drop_null())
         values = values.take(pc.sort_indices(values))
@@ -121,7 +121,7 @@ class _Ranks:
 
 
 class _Builder:
-    """Cuts the sample; cells are numbered as they are finished, from low to high."""
+    """Cuts the sample, and numbers cells from low to high."""
 
     def __init__(self, keys: list[_Ranks]) -> None:
         self._keys = keys
@@ -129,10 +129,10 @@ class _Builder:
         self._files = 0
 
     def files(self, rows: Int64s, files: int, per_file: int, depth: int = 0) -> Cut | int:
-        """Cut into files, and those into cells."""
+        """Cut rows into files, and files into cells."""
         cut = self._cut(rows, files, depth) if files > 1 else None
         if cut is None:
-            # What cannot be cut between files can neither be within one.
+            # If no cut exists between files, none exists within a file either.
             root = self._cells(rows, per_file if files == 1 else 1, depth)
             self._files += 1
             return root
@@ -153,7 +153,10 @@ class _Builder:
         return Cut(key, value, first, self._cells(rows[~is_low], cells - low, depth + 1))
 
     def _cut(self, rows: Int64s, parts: int, depth: int) -> tuple[int, Any, Bools, float] | None:
-        """Where to cut rows so that about half of the parts are on each side; None for nowhere."""
+        """Find a cut that leaves about half of the parts on each side; None if there is none.
+
+        Returns the key, the value, the mask of low rows, and their share.
+        """
         for turn in range(len(self._keys)):
             number = (depth + turn) % len(self._keys)
             key = self._keys[number]
@@ -167,7 +170,10 @@ class _Builder:
 
 
 def _between(ranks: Int64s, share: float) -> int | None:
-    """The rank to cut behind: about `share` of the rows is low, and some are on each side."""
+    """Return the last low rank of a cut that makes about `share` of the rows low.
+
+    Each side gets some rows. None if all ranks are equal.
+    """
     if not len(ranks) or ranks.min() == ranks.max():
         return None
     ordered = np.sort(ranks)

@@ -1,7 +1,7 @@
-"""The cheapest way to join files: their row groups copied as bytes.
+"""Join files in the cheapest way, by copying their row groups as bytes.
 
-The plan expects it by what the log says; the footers decide. If they say no, the rows of the
-group are rewritten like any others.
+The plan proposes this from the log, and the footers decide. If they do not allow it, the rows of
+the group are rewritten like any others.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ __all__ = ["MIN_ROW_GROUP_BYTES", "copy_group", "why_not_copied"]
 
 
 def copy_group(table: Snapshot, files: FilePlan, group: FileGroup) -> WrittenFile | None:
-    """The file that a group's files become by copying their row groups; None if they cannot.
+    """Copy the row groups of a group's files into one file; None if they cannot be copied.
 
-    It is in the table's folder, and every column chunk in it was compared with that of its source.
-    When anything raises, it is not there.
+    The new file is in the table's folder, and each of its column chunks was compared with the
+    source's. When anything raises, no file is left.
 
     Raises MalformedFile and MissingSource as `read_footer`, MalformedFile for pages that do not fit
     their footer, StoreFailed.
@@ -51,7 +51,7 @@ def copy_group(table: Snapshot, files: FilePlan, group: FileGroup) -> WrittenFil
 
 
 def why_not_copied(table: Snapshot, group: FileGroup) -> str | None:
-    """Why the row groups of these files cannot be copied, by their footers; None if they can.
+    """Return why the footers forbid copying the row groups of these files, None if they do not.
 
     Raises MalformedFile and MissingSource as `read_footer`.
     """
@@ -76,7 +76,7 @@ def _source(table: Snapshot, file: RewriteInput) -> CopySource:
 
 
 def _is_of(known: FileFacts, source: CopySource) -> bool:
-    """Whether what the log knows is of this very file."""
+    """Whether the log's facts have the size and the number of rows of this file."""
     return known.size == source.tail.size and known.num_records == source.footer.num_rows
 
 

@@ -1,8 +1,8 @@
-"""Integers in columns of decimals: which files may share the note that tells them apart.
+"""Decide which files may share the note that tells integers from decimals in a decimal column.
 
-A file may note that no decimal of a column looks like an integer: then those that do are integers,
-and come back as such (EXACTNESS, rule 33). Joined with a file of which that is not known, the note
-holds only if a look at that file's column shows no such decimal.
+A file may note that no decimal of a column looks like an integer. Then all values that do are
+integers, and are read as such (EXACTNESS, rule 33). A file without this note may share it only if
+its column has no decimal that looks like an integer.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ from variantlake.types import Kind
 
 
 def look_like_integers(group: pa.StructArray, paths: Iterable[Path]) -> bool:
-    """Whether a decimal in one of these columns of a Variant group has no fraction but zero.
+    """Whether a decimal in one of these columns of a Variant group has a fraction of zero.
 
-    `group` is a batch of a shredded column; in a path the step 0 stands for all elements.
+    `group` is a batch of a shredded column; the step 0 in a path means all elements. A column that
+    is not of decimals counts as having one.
     """
     return any(_has_whole(_column(group, path)) for path in paths)
 
 
 def decimal_paths(schema: ShreddingSchema) -> frozenset[Path]:
-    """The DECIMAL columns of a layout; the step 0 stands for all elements of an array."""
+    """Return the paths of a layout's DECIMAL columns; the step 0 means all elements of an array."""
     return frozenset(_decimals(schema.root, Path()))
 
 
@@ -45,7 +46,7 @@ def _decimals(node: Node, path: Path) -> Iterator[Path]:
 
 
 def _column(group: Any, path: Path) -> Any:
-    """The `typed_value` at a path."""
+    """Return the `typed_value` at a path."""
     array: Any = struct_of(group).field(TYPED_VALUE)
     for step in path.steps:
         if is_list(array.type):

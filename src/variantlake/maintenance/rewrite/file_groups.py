@@ -1,4 +1,4 @@
-"""Groups of a snapshot's files: those of one partition, and those that get one layout."""
+"""Make groups of a snapshot's files, by partition, for a rewrite in one layout."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def file_group(
     *,
     layouts: Sequence[FileLayout] | None = None,
 ) -> FileGroup:
-    """The group of these files (rows of the snapshot's), rewritten in the layout `target`.
+    """Make a group of these files (rows of the snapshot's files), for a rewrite in layout `target`.
 
-    `layouts` are those that the files have, if they are known already.
+    `layouts` are the layouts of the files, if the caller knows them already.
     """
     names = variant_columns(snapshot)
     layouts = layouts_of(snapshot, log, rows) if layouts is None else layouts
     wanted = tuple(target[name] for name in names)
     told, required = joined_layout(names, wanted, layouts)
-    # Statistics and tags are most of an `add`; a task does without.
+    # A task needs neither statistics nor tags, which are most of an `add`.
     adds = list(adds_of(snapshot.files.take(rows), texts=False))
     records = log.of_log.num_records[rows].tolist()
     files = tuple(
@@ -52,7 +52,7 @@ def file_group(
 
 
 def by_partition(snapshot: Snapshot, log: LogFiles, rows: Int64s) -> Iterator[Int64s]:
-    """The rows of each partition, in their order; the files of one snapshot."""
+    """Split `rows` of the snapshot's files by partition; yields each partition's in their order."""
     names = [
         item.physical_name
         for item in snapshot.schema.fields

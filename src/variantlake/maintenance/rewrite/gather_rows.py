@@ -1,4 +1,4 @@
-"""Rows of many small files as batches that are worth a call of a kernel."""
+"""Gather rows of many small files into batches large enough for a call of a kernel."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Notes = Mapping[ColumnPath, ValueNotes]
 
 GATHERED_ROWS = 16384
 GATHERED_BYTES = 16 << 20
-"""From so many rows or bytes on, rows wait no longer for others."""
+"""From this many rows or bytes on, a batch is written."""
 
 
 @dataclass(slots=True)
 class Gathered:
-    """Batches of one schema that wait for others; `write` gets what they become.
+    """Gathers batches of one schema into larger ones, and calls `write` with them.
 
-    Notes hold for all rows of a batch, as far as all of its parts have some.
+    A column has notes only if all parts of a batch have notes for it; they are merged.
     """
 
     write: Callable[[pa.RecordBatch, Notes], None]
@@ -32,7 +32,7 @@ class Gathered:
     _bytes: int = 0
 
     def add(self, batch: pa.RecordBatch, notes: Notes) -> None:
-        """Take rows."""
+        """Add rows, and write the batch if it is large enough."""
         if not self._parts:
             self._notes = dict(notes)
         elif notes != self._notes:
@@ -46,7 +46,7 @@ class Gathered:
             self.flush()
 
     def flush(self) -> None:
-        """Give on what waits."""
+        """Write the rows gathered so far."""
         if not self._parts:
             return
         parts, self._parts, self._rows, self._bytes = self._parts, [], 0, 0
@@ -54,7 +54,7 @@ class Gathered:
 
 
 def joined(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Batches of one schema as one."""
+    """Join batches of one schema into one."""
     if len(parts) == 1:
         return parts[0]
     arrow: Any = pa  # its stubs lack the function

@@ -1,4 +1,4 @@
-"""Vacuum: finding the files that no version needs, by listing or by the log, and deleting them.
+"""Vacuum: find the files that no version needs, by listing or by the log, and delete them.
 
-In: a snapshot and a retention. Out: what would go, or two commits of the history and fewer files.
+In: a snapshot and a retention. Out: the files that would go, or two commits and fewer files.
 """

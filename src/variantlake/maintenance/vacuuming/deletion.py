@@ -1,4 +1,4 @@
-"""Deleting many files: a few requests at a time, and what fails is told by name at the end."""
+"""Delete many files, a few requests at a time; failures are collected by name."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from variantlake.errors import VariantLakeError
 from variantlake.storage.store import LocalStore, Store
 
 FILES_AT_ONCE = 1000
-"""Files of one request: S3 takes no more."""
+"""Files in one request; S3 allows no more."""
 
 MAX_NAMED = 20
-"""Failures that are told by name; the others are counted."""
+"""Failures that are reported by name; the others are only counted."""
 
 _THREADS = 8
 
 
 @dataclass(slots=True)
 class Deletion:
-    """How far it came. `failures` are sentences, the first ones of `failed`."""
+    """The progress of a deletion. `failures` describes the first of the `failed` files."""
 
     deleted: int = 0
     failed: int = 0
     failures: list[str] = field(default_factory=list)
 
     def add(self, deleted: int, errors: Iterable[VariantLakeError]) -> None:
-        """Count what became of some files."""
+        """Count deleted files and errors."""
         self.deleted += deleted
         for error in errors:
             self.failed += 1
@@ -45,9 +45,10 @@ def delete_files(
     done: Deletion,
     progress: Callable[[Deletion], object],
 ) -> None:
-    """Delete these files; `spared` gives those of some that go, asked just before they do.
+    """Delete these files, and count them and failures in `done`.
 
-    An interruption leaves what was begun to end, and begins no more. Failures are put into `done`.
+    `spared` is called for each batch just before its deletion, and returns the files of it that may
+    go. An interruption lets running requests finish, and starts no more.
     """
     running: deque[Future[tuple[int, list[VariantLakeError]]]] = deque()
 
@@ -88,7 +89,7 @@ def _delete_some(store: Store, paths: list[str]) -> tuple[int, list[VariantLakeE
 
 
 def delete_empty_folders(store: Store, folders: Iterable[str]) -> int:
-    """Remove those of a disk's folders that are empty; how many. Inner ones come first."""
+    """Remove the empty ones of these local folders, inner ones first; returns their number."""
     if not isinstance(store, LocalStore):
         return 0
     removed = 0

@@ -1,9 +1,9 @@
-"""What lies in a table's folder that no version needs: listed as a stream, noted on the disk.
+"""List the files in a table's folder that no version needs, into a temporary file.
 
-Hidden names (`_` or `.` first) are not data and stay, as in Delta Spark, but for change data
-files, partition columns of such names, checksums that Hadoop wrote beside a file, temporary files
-of our own, and what autoloads no longer need of their state. `_delta_log` is never looked into, nor
-a folder with a log of its own.
+As in Delta Spark, hidden names (`_` or `.` first) are not data and stay. Exceptions are change data
+files, partition columns with such names, checksum files of Hadoop, our own temporary files,
+quarantine files, and state that autoloads no longer need. The listing never enters `_delta_log`,
+nor a folder with a separate log.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ENTRIES_AT_ONCE = 4096
 
 
 class FileKind(enum.StrEnum):
-    """What a file was, by its name."""
+    """The kind of a file, by its name."""
 
     DATA = "data"
     VECTOR = "deletion vector"
@@ -52,7 +52,7 @@ class FileKind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UnneededFile:
-    """A file that no version within the retention needs. `path` is from the table's root."""
+    """A file that no version within the retention needs. `path` is relative to the table's root."""
 
     path: str
     size: int
@@ -60,7 +60,7 @@ class UnneededFile:
 
 
 class UnneededFiles:
-    """The files, kept in a temporary file of this machine; a context manager that removes it."""
+    """A list of files, kept in a local temporary file; a context manager that removes it."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile(prefix="variantlake-vacuum-")  # noqa: SIM115 - see exit
@@ -75,7 +75,7 @@ class UnneededFiles:
         self._file.close()
 
     def add(self, found: UnneededFile) -> None:
-        """Note one more."""
+        """Add a file."""
         name = found.path.encode("utf-8", "surrogateescape")
         self._file.write(b"%d %s %s\0" % (found.size, found.kind.name.encode(), name))
         self.count += 1
@@ -83,7 +83,7 @@ class UnneededFiles:
         self.kinds[found.kind] += 1
 
     def __iter__(self) -> Iterator[UnneededFile]:
-        """All of them, in the order in which they were found; not while more are added."""
+        """Iterate over all files in the order of `add`; do not add files meanwhile."""
         self._file.seek(0)
         rest = b""
         while piece := self._file.read(1 << 20):
@@ -96,10 +96,11 @@ class UnneededFiles:
 
 @dataclass(slots=True)
 class Listing:
-    """What a listing found besides the files: `folders` of a disk that may go if they are empty.
+    """What a listing found besides unneeded files.
 
-    `kept_below` are folders and files that stay whatever the log says. `quarantine_files` and
-    `quarantine_size` (bytes) are of quarantine files that stay.
+    `folders` are local folders to remove if they are empty. `kept_below` are folders and files that
+    stay whatever the log says. `files` and `visited` count the files and folders listed.
+    `quarantine_files` and `quarantine_size` (bytes) are of quarantine files that stay.
     """
 
     folders: list[str] = field(default_factory=list)
@@ -110,7 +111,7 @@ class Listing:
     quarantine_size: int = 0
 
     def keeps(self, path: str) -> bool:
-        """Whether a file is one of those that stay, or in such a folder."""
+        """Whether a file, or a folder above it, is in `kept_below`."""
         if not self.kept_below:
             return False
         steps = path.split("/")
@@ -129,8 +130,9 @@ def list_unneeded(
 ) -> Listing:
     """Add to `found` the files that are not `retained` and were written before `cutoff`.
 
-    Later ones may be a running writer's. `quarantine` says that old quarantine files go too; else
-    only those of killed loads do. `progress` is told how many files were looked at.
+    `cutoff` is in milliseconds; a running writer may need later files. With `quarantine`, old
+    quarantine files go too; without it, only those of killed loads. `progress` gets the number of
+    files listed so far.
     """
     names = FolderNames.of(snapshot)
     listing = Listing()
@@ -158,7 +160,7 @@ def list_unneeded(
 def _files(
     snapshot: Snapshot, names: FolderNames, listing: Listing, cutoff: int
 ) -> Iterator[Entry]:
-    """The files of a walk; the rest of what it gives goes into `listing`."""
+    """Yield the files of a walk; adds folders and links to `listing`."""
     store = snapshot.store
 
     def enter(folder: str) -> bool:
@@ -187,21 +189,20 @@ def _files(
 
 @dataclass(frozen=True, slots=True)
 class FolderNames:
-    """What names mean in a table with these starts of partition folders."""
+    """The meaning of names in a table whose partition folders start with `partitions`."""
 
     partitions: tuple[str, ...]
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> FolderNames:
-        """Those of a table."""
+        """Return the names of a table."""
         fields = [snapshot.schema.get(name) for name in snapshot.partition_columns]
         names = {name for f in fields if f is not None for name in (f.name, f.physical_name)}
         return cls(tuple(f"{name}=" for name in sorted(names)))
 
     def is_entered(self, folder: str) -> bool:
-        """Whether files in a folder may be the table's."""
+        """Whether files in a folder may be the table's; the caller checks the folders above it."""
         name = folder.rpartition("/")[2]
-        # Of the folders above it has been asked already.
         if name == LOG or name.startswith("_delta_index"):
             return False
         return (
@@ -211,7 +212,7 @@ class FolderNames:
         )
 
     def kind(self, path: str) -> FileKind | None:
-        """What a file is; None for one that vacuum leaves alone."""
+        """Return the kind of a file, None for one that vacuum leaves alone."""
         name = path.rpartition("/")[2]
         if path.startswith(f"{QUARANTINE}/"):
             return FileKind.QUARANTINE
@@ -234,18 +235,18 @@ def _has_hidden_name(name: str) -> bool:
 
 
 def _subject(path: str) -> str:
-    """The file by which it is decided whether this one is needed: that of a checksum, or itself."""
+    """Return the file whose need decides about this one: for a checksum, the file it belongs to."""
     folder, slash, name = path.rpartition("/")
     checked = _CHECKSUM.fullmatch(name) if name.startswith(".") else None
     return f"{folder}{slash}{checked[1]}" if checked else path
 
 
 def _load_of(path: str) -> str:
-    """The load that a quarantine file is of."""
+    """Return the id of the load that wrote a quarantine file."""
     return path.split("/")[1]
 
 
 def _is_in_log(snapshot: Snapshot, load_id: str) -> bool:
-    """Whether a load was committed, as far as the newest version tells."""
+    """Whether the newest version shows that a load was committed."""
     named = pc.match_substring(snapshot.files["path"], f"-{load_id}-")
     return load_id in snapshot.transactions or bool(pc.any(named).as_py())

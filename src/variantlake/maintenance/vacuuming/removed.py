@@ -1,8 +1,8 @@
-"""What left a table and no version needs any more, by the log alone: no folder is listed.
+"""Find files that left a table and that no version needs, from the log alone, without a listing.
 
-Commits name the files that they remove, those of the change data feed, and deletion vectors. The
-log must reach back to the table's first commit, or to what an earlier vacuum has removed. What
-never was in the log (orphans of killed loads) is not found; a listing finds all that is found here.
+Commits name the files that they remove, change data files, and deletion vectors. The log must reach
+back to the table's first commit, or to the files that an earlier vacuum removed. Files that never
+were in the log (orphans of killed loads) are not found. A listing finds all that is found here.
 Spec: PROTOCOL, "Add File and Remove File", "Add CDC File".
 """
 
@@ -50,7 +50,7 @@ def list_removed(
 ) -> Listing:
     """Add to `found` the files that left the table before `cutoff` and are still there.
 
-    The arguments are those of `list_unneeded`; `progress` is told how many files were asked for.
+    Arguments as in `list_unneeded`; `progress` gets the number of files looked up in the store.
 
     Raises InvalidValue if the log does not reach back far enough, MalformedLog.
     """
@@ -88,7 +88,10 @@ def _list_removed(
 
 
 def _check_reach(snapshot: Snapshot, commits: list[Entry]) -> None:
-    """Raise unless all that left the table is in these commits, or an earlier vacuum had it."""
+    """Raise InvalidValue unless these commits name all files that left the table.
+
+    Files that an earlier vacuum handled need not be named.
+    """
     first = commits[0] if commits else snapshot.last
     version = commit_version(first.path)
     if version == 0:
@@ -132,7 +135,7 @@ def _is_done(end: CommitInfo) -> bool:
 
 
 def _retention(start: CommitInfo) -> int | None:
-    """In milliseconds, as the vacuum was asked for."""
+    """Return the retention of a vacuum in milliseconds, None if its start does not tell."""
     parameters = start.fields.get("operationParameters")
     if not isinstance(parameters, dict):
         return None
@@ -144,7 +147,7 @@ def _retention(start: CommitInfo) -> int | None:
 def _named(
     store: Store, pool: ThreadPoolExecutor, commits: list[Entry], cutoff: int
 ) -> Iterator[str]:
-    """The files that these commits say have left the table, from its root."""
+    """Yield the files that left the table in these commits, as paths from its root."""
     for some in batched(commits, COMMITS_AT_ONCE):
         for paths in pool.map(partial(_removed, store, cutoff), some):
             yield from paths
@@ -163,7 +166,7 @@ def _removed(store: Store, cutoff: int, entry: Entry) -> list[str]:
 
 
 def _plain(path: str) -> str | None:
-    """The path from the root; None for one that may lead elsewhere."""
+    """Return the path from the root, None for one that may lead elsewhere."""
     try:
         decoded = decode_path(path)
     except VariantLakeError:
@@ -180,14 +183,14 @@ def _vector(store: Store, vector: DeletionVectorDescriptor) -> str | None:
 
 @dataclass(slots=True)
 class _Place:
-    """Which folders are the table's own, as a listing would enter them."""
+    """Decides which folders a listing would enter as the table's own."""
 
     store: Store
     names: FolderNames
     _existing: dict[str, bool] = field(default_factory=lambda: {"": True})
 
     def is_own(self, path: str) -> bool:
-        """Whether a file is not a link, and in none but such folders."""
+        """Whether a file is no link, and all folders above it are the table's."""
         store = self.store
         if isinstance(store, LocalStore) and (store.root / path).is_symlink():
             return False
@@ -201,7 +204,7 @@ class _Place:
         return self._existing[folder]
 
     def _is_another(self, folder: str) -> bool:
-        """Whether it is a link, or has a log of its own."""
+        """Whether the folder is a link, or has a separate log."""
         store = self.store
         if isinstance(store, LocalStore):
             return (store.root / folder).is_symlink() or (store.root / folder / LOG).is_dir()

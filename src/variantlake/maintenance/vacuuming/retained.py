@@ -1,8 +1,8 @@
-"""Which files a table's versions need: the live ones, and those that left it within the retention.
+"""Collect the files that a table's versions need: live files, and those of recent versions.
 
-A path becomes a hash of 64 bits, so that a million of them take 8 MB. Two paths with one hash mean
-a file that is kept without need; never the opposite. So does everything here that is
-not certain: if it is not clear what a path of the log means, all that it may mean is kept.
+The set holds 64-bit hashes of paths, 8 MB for a million. If two paths have one hash, a file is kept
+without need, never the opposite. In the same way, if the meaning of a path in the log is not
+certain, all files that it may mean are kept.
 """
 
 from __future__ import annotations
@@ -40,24 +40,24 @@ from variantlake.writing.autoload_files import DOMAIN, RUN_PATH
 from variantlake.writing.staged_files import list_stages
 
 _SPECIAL = r"^/|[%:\\]|(^|/)\.{0,2}(/|$)"
-"""What may lead elsewhere than it seems; all other paths are plain relative names."""
+"""Matches paths that may lead elsewhere; all others are plain relative names."""
 
 MAX_DEPTH = 256
-"""Our limit on the folders of a table within each other, as far as absolute paths lead there."""
+"""Our limit on nested folders of a table to which absolute paths may lead."""
 
 COMMITS_AT_ONCE = 64
 THREADS = min(16, 4 * (os.cpu_count() or 1))
 
 
 class RetainedPaths:
-    """A set of paths from the table's root that grows, and is asked about many at a time."""
+    """A growing set of paths from the table's root; lookups are for many paths at a time."""
 
     def __init__(self) -> None:
         self._sorted: npt.NDArray[np.int64] = np.empty(0, np.int64)
         self._waiting: list[npt.NDArray[np.int64]] = []
 
     def keep(self, paths: Sequence[str]) -> None:
-        """Keep files that the log names so, relative or absolute."""
+        """Keep files by their paths in the log, relative or absolute."""
         self._add([name for path in paths for name in meanings(path)])
 
     def keep_plain(self, paths: Sequence[str]) -> None:
@@ -65,7 +65,7 @@ class RetainedPaths:
         self._add(paths)
 
     def holds(self, paths: Sequence[str]) -> npt.NDArray[np.bool_]:
-        """Which of these paths from the root are kept."""
+        """Return a mask of these paths from the root that are kept."""
         if self._waiting:
             self._sorted = np.unique(np.concatenate([self._sorted, *self._waiting]))
             self._waiting = []
@@ -83,15 +83,15 @@ class RetainedPaths:
 
 
 def _hashes(paths: Sequence[str]) -> npt.NDArray[np.int64]:
-    # Python's own, which cannot be predicted from outside of the process.
+    # Python's string hashes are salted, so nobody can craft paths with equal hashes.
     return np.fromiter(map(hash, paths), np.int64, len(paths))
 
 
 def meanings(path: str) -> Iterator[str]:
-    """The paths from the table's root that a path of the log may mean.
+    """Yield the paths from the table's root that a path of the log may mean.
 
-    A relative path means one file. An absolute one may lead into the table too, by another name of
-    its root (a link, a mount, another scheme of the same store): all of its ends may be meant.
+    A relative path means one file. An absolute one may also lead into the table under another name
+    of its root (a link, a mount, another scheme of the same store), so each suffix may be meant.
     """
     yield path
     try:
@@ -113,10 +113,10 @@ def meanings(path: str) -> Iterator[str]:
 
 
 def retained_paths(snapshot: Snapshot, cutoff: int) -> RetainedPaths:
-    """What the versions need that were the newest at `cutoff` or later, in milliseconds.
+    """Return the files of all versions that were the newest at `cutoff` (milliseconds) or later.
 
-    Files of the log itself are not among them. Raises as `Snapshot.read` for a log that cannot be
-    read.
+    Files of versions with names, of open stages, and of autoload state are included, those of the
+    log itself are not. Raises as `Snapshot.read` for a log that cannot be read.
     """
     found = RetainedPaths()
     _keep_live(found, snapshot)
@@ -135,10 +135,9 @@ def retained_paths(snapshot: Snapshot, cutoff: int) -> RetainedPaths:
 
 
 def _keep_earlier_runs(found: RetainedPaths, snapshot: Snapshot, young: Sequence[Entry]) -> None:
-    """Keep what autoloads remembered in the version before the young commits.
+    """Keep the state of autoloads in the version before the young commits.
 
-    Nothing else says so: a run leaves the table without a tombstone, and an autoload may have
-    begun just before that.
+    State leaves the table without a tombstone, and an autoload may have started just before.
     """
     first = commit_version(young[0].path) if young else None
     if not first or not any(name.startswith(DOMAIN) for name in snapshot.domains):
@@ -150,7 +149,7 @@ def _keep_earlier_runs(found: RetainedPaths, snapshot: Snapshot, young: Sequence
 def keep_named(found: RetainedPaths, snapshot: Snapshot) -> None:
     """Keep the files of versions that have names.
 
-    A version whose log another engine has cleaned up cannot be read any more, by nobody.
+    Skips a version whose log another engine has cleaned up: nobody can read it any more.
     """
     for version in {each.version for each in named_versions(snapshot.domains.values())}:
         with contextlib.suppress(MissingSource):
@@ -170,7 +169,7 @@ def _keep_live(found: RetainedPaths, snapshot: Snapshot) -> None:
 
 
 def keep_commits(found: RetainedPaths, store: Store, commits: Iterable[Entry]) -> None:
-    """Keep every file that these commits name: added, removed or of the change data feed."""
+    """Keep every file that these commits name: added, removed, change data, or autoload state."""
     with ThreadPoolExecutor(THREADS) as pool:
         for some in batched(commits, COMMITS_AT_ONCE):
             for actions in pool.map(partial(_files_of, store), some):
@@ -181,10 +180,10 @@ FileAction = AddFile | RemoveFile | AddCdcFile | DomainMetadata
 
 
 def _since(snapshot: Snapshot, cutoff: int) -> list[Entry]:
-    """The commits whose versions were the newest at `cutoff` or later, by the times of the files.
+    """Return the commits from the first one whose file was modified at `cutoff` or later.
 
-    Tombstones of a checkpoint may be fewer: its writer left out those that were older than
-    the retention of then. Nothing says that the times rise: all after the first young one count.
+    Tombstones alone are not enough: the writer of a checkpoint left out those older than the
+    retention at that time. Later commits count whatever their times, which need not rise.
     """
     commits = list(all_commits(snapshot.store, snapshot.version).values())
     young = (number for number, entry in enumerate(commits) if entry.modified >= cutoff)
@@ -192,7 +191,7 @@ def _since(snapshot: Snapshot, cutoff: int) -> list[Entry]:
 
 
 def _files_of(store: Store, entry: Entry) -> list[FileAction]:
-    """The actions that name files in one commit, without what is not needed of them."""
+    """Return the actions of one commit that name files, none if it was cleaned up."""
     try:
         return [
             action
@@ -219,7 +218,7 @@ def _keep_all_runs(found: RetainedPaths, snapshot: Snapshot) -> None:
 
 
 def _keep_runs(found: RetainedPaths, domain: DomainMetadata) -> None:
-    """Keep the files in which an autoload remembers what it has loaded."""
+    """Keep the files with the state of an autoload."""
     if domain.domain.startswith(DOMAIN):
         found.keep_plain(RUN_PATH.findall(domain.configuration))
 

@@ -1,8 +1,8 @@
-"""Whether a vacuum may be removing files that an old version needs.
+"""Find out whether a vacuum may be removing files that an old version needs.
 
-A vacuum asks the log for new commits before each batch of files, and spares what they name. What is
-committed after its question and before the batch is gone, it does not see. So what brings expired
-files back, or names the version of such files, is a conflict with a vacuum that has started.
+A vacuum reads new commits before each batch of files, and spares the files that they name. It does
+not see a commit that lands between this check and the end of the batch. So a commit that restores
+expired files, or names a version that has such files, conflicts with a vacuum that has started.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from variantlake.errors import CommitConflict
 from variantlake.maintenance.vacuuming.vacuum import DEFAULT_RETENTION, PROPERTY
 
 _LONGEST_RUN = 24 * 3_600_000
-"""Milliseconds. A vacuum that was killed says no end: it counts as running for so long."""
+"""Milliseconds. A killed vacuum commits no end, so it counts as running for this long."""
 
 
 def are_expired(newest: Snapshot, back: LogicalFiles) -> bool:
-    """Whether a vacuum of `newest` may remove some of these files, which are not live in it."""
+    """Whether a vacuum of `newest` may remove some of these files, none of which is live in it."""
     if not back.num_rows:
         return False
     retention = property_millis(newest.properties, PROPERTY, DEFAULT_RETENTION)
@@ -41,7 +41,7 @@ def are_expired(newest: Snapshot, back: LogicalFiles) -> bool:
 def check_no_vacuum(newest: Snapshot) -> None:
     """Raise CommitConflict if a vacuum in the log has started and not ended.
 
-    Nothing says which of several an end is of: each start needs one.
+    An end does not name its start, so each start needs an end of its own.
     """
     ended = 0
     oldest = time.time_ns() // 1_000_000 - _LONGEST_RUN

@@ -1,15 +1,15 @@
 """Vacuum: remove the files below a table's folder that no version within the retention needs.
 
-First the log says what is needed, then the folder is listed, then a commit says what will go
-(`VACUUM START`), then it goes, and a commit says how that ended (`VACUUM END`). Killed anywhere, a
-repeat does what is left: a file that is gone was not needed.
+A vacuum reads from the log which files are needed and lists the folder. It commits the size of what
+will go (`VACUUM START`), deletes the files, and commits the outcome (`VACUUM END`). If it is killed
+at any point, a repeat does the rest: every deleted file was unneeded.
 
-A file is kept for three reasons: a version within the retention names it, or one that has a name;
-it is younger than the retention, so a writer that still runs may be about to commit it; or it is
-not ours to judge (hidden names, links, tables within the table). A commit that lands meanwhile adds
-young files. One that brings old ones back (a restore of a version older than the retention) is
-looked for again before each thousand files. Spec: PROTOCOL, "VACUUM Protocol Check", "Delta Log
-Entries".
+A vacuum keeps a file for one of three reasons. A version within the retention names it, or a
+version that has a name. It is younger than the retention, so a running writer may be about to
+commit it. Or it is not ours to judge (hidden names, links, tables within the table). A concurrent
+commit adds young files. A commit may also bring old files back (a restore of a version older than
+the retention), so the vacuum reads new commits before each thousand files. Spec: PROTOCOL, "VACUUM
+Protocol Check", "Delta Log Entries".
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ DEFAULT_RETENTION = "interval 1 week"
 HOUR_MILLIS = 3_600_000
 
 MAX_SAMPLE = 100
-"""Paths that a result names; `on_file` is called with all."""
+"""A result names at most this many paths; `on_file` gets all."""
 
 _LONGEST = 100 * 365 * 24 * HOUR_MILLIS
 _ATTEMPTS = 5
@@ -64,12 +64,13 @@ _ATTEMPTS = 5
 class VacuumResult(Result):
     """What a vacuum removed, or would remove.
 
-    `files_unneeded` of `bytes_unneeded` are what no version within the retention needs, by `kinds`;
-    `sample` names the first of them, from the table's root. `files_removed` of them are gone, with
-    `folders_removed` that were left empty. `files_listed` were looked at, with `lite` by name.
-    Quarantine files stay unless asked for: `files_quarantined` of `bytes_quarantined`.
-    `retention_hours` is what counted; `version` is that of `VACUUM END`, or the table's if nothing
-    is recorded. A shallow clone has `files_outside` in the folder of its source: they stay.
+    No version within the retention needs `files_unneeded` files of `bytes_unneeded` bytes; `kinds`
+    counts them by kind, and `sample` names the first, from the table's root. The vacuum removed
+    `files_removed` of them, and `folders_removed` folders that were empty then. It listed
+    `files_listed` files; with `lite`, it looked them up by name. Quarantine files that stay are
+    `files_quarantined`, of `bytes_quarantined` bytes. `retention_hours` is the retention that
+    applied. `version` is that of `VACUUM END`, or the table's if that commit failed. A shallow
+    clone has `files_outside` in the folder of its source, which stay.
     """
 
     files_unneeded: int
@@ -86,9 +87,9 @@ class VacuumResult(Result):
 
     @property
     def may_break_clones(self) -> bool:
-        """Whether files go that a shallow clone of an older version, elsewhere, would still read.
+        """Whether a shallow clone of an older version could need some of the unneeded files.
 
-        The log of a table does not know its clones.
+        A table's log does not name its clones.
         """
         return bool(self.kinds.get(FileKind.DATA) or self.kinds.get(FileKind.VECTOR))
 
@@ -105,13 +106,13 @@ def vacuum(
     progress: OnProgress | None = None,
     now: int | None = None,
 ) -> VacuumResult:
-    """Remove what no version within the retention needs; `snapshot` is the newest version.
+    """Remove the files that no version within the retention needs; `snapshot` is the newest one.
 
     `on_file` is called with each file before any is removed. `now` is in milliseconds since the
     epoch. See `Table.vacuum`.
     """
     started = time.perf_counter()
-    snapshot.check_writable(evaluated=True, kept=True)  # no row is added
+    snapshot.check_writable(evaluated=True, kept=True)  # a vacuum adds no row
     if lite and quarantine:
         raise InvalidValue(
             "the log does not name quarantine files, and lite reads only the log",
@@ -131,7 +132,7 @@ def vacuum(
                 snapshot, retained, cutoff, listed, quarantine=quarantine, progress=watch
             )
         sample: list[str] = []
-        # Only now is it known what lies behind links, and in tables within this one.
+        # Only a complete listing knows all targets of links, and all tables within this one.
         for each in listed:
             if listing.keeps(each.path):
                 continue
@@ -163,7 +164,7 @@ def vacuum(
 
 
 def _outside(snapshot: Snapshot) -> int:
-    """Live files, and vectors, that are not below the table's folder."""
+    """Count live files and deletion vectors that are not below the table's folder."""
     root = f"{snapshot.store.uri}/"
     found = map(snapshot.location, absolute_paths(snapshot.files))
     return sum(not location.startswith(root) for location in found)
@@ -171,7 +172,7 @@ def _outside(snapshot: Snapshot) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """How long removed files are kept, in milliseconds: this time, and by the table's property."""
+    """The retention in milliseconds: of this run, of the table's property, and as specified."""
 
     millis: int
     default: int
@@ -180,7 +181,7 @@ class _Span:
 
     @classmethod
     def of(cls, snapshot: Snapshot, retention: Duration | None, *, force: bool) -> _Span:
-        """Raises InvalidValue for a retention that is not one, or is too short."""
+        """Raises InvalidValue for a retention that is invalid, or too short without `force`."""
         default = property_millis(snapshot.properties, PROPERTY, DEFAULT_RETENTION)
         specified = None if retention is None else _millis(retention)
         if specified is None and default > _LONGEST:
@@ -219,7 +220,7 @@ def _hours(millis: int) -> str:
 
 @dataclass(slots=True)
 class _Run:
-    """The part that deletes. `snapshot` is the newest version whose files are `retained`."""
+    """Deletes files. `snapshot` is the newest version whose files are in `retained`."""
 
     snapshot: Snapshot
     span: _Span
@@ -229,7 +230,7 @@ class _Run:
     report: OnProgress
 
     def delete(self) -> tuple[Deletion, int, int | None]:
-        """Delete the files; what came of it, the folders removed, and the version of the end.
+        """Delete the files; returns the outcome, the number of folders, and the end's version.
 
         Raises StoreFailed naming files that could not be deleted.
         """
@@ -248,7 +249,7 @@ class _Run:
             folders = delete_empty_folders(self.snapshot.store, self.listing.folders)
             status = "FAILED" if done.failed else "COMPLETED"
         finally:
-            # Also if it was interrupted: the history says what is gone.
+            # Also after an interruption, so that the history tells how many files are gone.
             ended = self._end(status, done, started)
         if done.failed:
             names = "; ".join(done.failures)
@@ -272,15 +273,15 @@ class _Run:
             "numFilesToDelete": str(self.unneeded.count),
             "sizeOfDataToDelete": str(self.unneeded.size),
         }
-        # A change of the protocol or the properties since is a conflict: nothing is gone yet.
+        # A concurrent change of the protocol or the properties is a conflict: nothing is gone yet.
         changes = Changes(VACUUM_START, parameters=parameters, metrics=metrics, provenance=_BLIND)
         return commit(self.snapshot, changes)
 
     def _still_unneeded(self, paths: list[str]) -> list[str]:
-        """Those of these files that no commit since brought back."""
+        """Return those of these files that no commit since the snapshot has brought back."""
         if self._commits():
             newest = self.snapshot.refresh()
-            # Listed after the refresh: no commit of the newer snapshot is passed over.
+            # Listed again after the refresh, to include all commits of the newer snapshot.
             keep_commits(self.retained, newest.store, self._commits())
             self.snapshot = newest
             keep_named(self.retained, newest)
@@ -288,7 +289,7 @@ class _Run:
         return [path for path, is_needed in zip(paths, needed, strict=True) if not is_needed]
 
     def _commits(self) -> list[Entry]:
-        """The commits after the snapshot."""
+        """List the commits after the snapshot. Raises CommitConflict if the log is gone."""
         store = self.snapshot.store
         commits = commits_after(store, self.snapshot.version, self.snapshot.last)
         if commits is None:
@@ -314,7 +315,7 @@ class _Run:
                 if attempt < _ATTEMPTS:
                     continue
             except VariantLakeError as error:
-                # The files are gone and were not needed, so a missing note does no harm.
+                # The files were not needed, so a missing VACUUM END does no harm.
                 warnings.warn(f"no VACUUM END after version {started}: {error}", stacklevel=5)
                 return None
         return None
