@@ -1,5 +1,5 @@
-"""Writing checkpoints, and cleaning up the log behind them.
+"""Write checkpoints, and clean up the log before them.
 
-In: the state of a version. Out: classic and V2 checkpoints with sidecars; a log without the
-commits that no reader of a kept version needs.
+In: the state of a version. Out: classic checkpoints and V2 checkpoints with sidecars; a log without
+commits that no reader of a retained version needs.
 """

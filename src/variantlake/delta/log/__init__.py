@@ -1,5 +1,5 @@
-"""Reading the log: which files make up a version, reconciled into a snapshot.
+"""Read the log, and reconcile its actions into the snapshot of a version.
 
-In: `_delta_log`, of which nothing is assumed. Out: a `Snapshot`, its files as an Arrow table,
-their deletion vectors, and the version that a table had at a time.
+In: `_delta_log`, whose contents are not trusted. Out: a `Snapshot` with its files as an Arrow
+table, their deletion vectors, and the version that a table had at a given time.
 """

@@ -1,7 +1,7 @@
-"""THE table of Delta table features: one record says for each what we support, or why we refuse.
+"""THE table of Delta table features: a record for each says what we support, or why we refuse.
 
 docs/table-features.md shows the records. Spec: PROTOCOL, "Table Features", "Valid Feature Names in
-Table Features", the RFCs, and what Delta Spark and Delta Kernel list.
+Table Features", the RFCs, and the lists of Delta Spark and Delta Kernel.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ Active = Callable[[dict[str, str], StructType], bool]
 
 
 class Support(enum.Enum):
-    """What we do about a feature that a table lists.
+    """How we support a feature that a table lists.
 
-    YES: obeyed. IF_INACTIVE: fine while nothing in the table uses it (`active` tells).
-    BY_CALLER: the log module exposes what is needed, and a scan must declare that it obeys.
-    EVALUATED: rows must have gone through the table's SQL expressions, and a writer must declare
-    that they have. NUMBERED: while inactive, or if the writer declares that it gives out the
-    numbers of new rows, or that no row is new. NO: refused by name.
+    YES: we obey it. IF_INACTIVE: allowed while the table does not use it (see `active`).
+    BY_CALLER: the log module exposes what a scan needs, and the scan must declare that it obeys.
+    EVALUATED: the writer must declare that its rows went through the table's SQL expressions.
+    NUMBERED: allowed while inactive, or if the writer declares that it numbers new rows, or that no
+    row is new. NO: refused by name.
     """
 
     YES = "yes"
@@ -65,13 +65,13 @@ def _column_mapping(properties: dict[str, str], _schema: StructType) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TableFeature:
-    """One feature. `reader` features bind readers too.
+    """One feature; `reader` means that readers must obey it too.
 
-    `what` says what it is, `writers` which engines write tables with it (docs/table-features.md
-    shows both, as refusals do), and `hint` what to do about a table that is refused.
-    `legacy_reader` and `legacy_writer` are the protocol versions from which a table without
-    feature lists has it. `active` tells whether a table that lists it makes use of it.
-    `enabled_by` is the property that a table may only set together with the feature.
+    `what` describes it, and `writers` names the engines that write tables with it; both are in
+    docs/table-features.md and in refusals. `hint` says what to do about a refused table.
+    `legacy_reader` and `legacy_writer` are the protocol versions from which a table without feature
+    lists has it. `active` tells whether a table that lists it uses it. `enabled_by` is a property
+    that a table may only set together with the feature.
     """
 
     name: str
@@ -156,7 +156,7 @@ def _geospatial(name: str, writers: str) -> TableFeature:
 
 
 def _widening(name: str, writers: str, hint: str) -> TableFeature:
-    # New files have the current types; only the old ones must be widened by a scan.
+    # New files have the current types; a scan must widen only the old ones.
     return TableFeature(
         name,
         "a column's type got wider, and older files keep the narrow one",
@@ -170,7 +170,7 @@ def _widening(name: str, writers: str, hint: str) -> TableFeature:
 
 
 def _collations(name: str, writers: str) -> TableFeature:
-    # Bounds in binary order stay true, and no writer of ours changes a column's metadata.
+    # Bounds in binary order stay true, and our writers change no column's metadata.
     return TableFeature(
         name,
         "string columns name the rules by which an engine compares them",
@@ -249,8 +249,8 @@ FEATURES: dict[str, TableFeature] = {
             hint="write it with the engine that set it up",
         ),
         TableFeature(
-            # Active by what the files say, not by the property: see Snapshot. Appends add files
-            # without vectors.
+            # The files decide whether it is active, not the property: see Snapshot. Appends add
+            # files without vectors.
             "deletionVectors",
             "rows of a file are deleted by a list of their places",
             "all, Variantlake",
@@ -328,7 +328,7 @@ FEATURES: dict[str, TableFeature] = {
             legacy_writer=3,
             hint=_SPARK_EVALUATES,
         ),
-        # Adds and removes of whole files need no change files: readers take them as inserts and
+        # Adds and removes of whole files need no change files: readers take them for inserts and
         # deletes.
         TableFeature(
             "changeDataFeed",
@@ -355,7 +355,7 @@ FEATURES: dict[str, TableFeature] = {
             legacy_writer=6,
             hint="append rows, documents or a DataFrame of Spark, which get numbers",
         ),
-        # Only a column that is left out takes its default: the writers of rows see to that.
+        # Only an omitted column takes its default; the writers of rows do that.
         TableFeature("allowColumnDefaults", "columns have default values", _DELTA_SPARK),
         TableFeature(
             "domainMetadata",
@@ -409,4 +409,4 @@ FEATURES: dict[str, TableFeature] = {
         _iceberg_writer("V3"),
     )
 }
-"""By name; the names are the protocol's."""
+"""The features by name, as the protocol spells them."""

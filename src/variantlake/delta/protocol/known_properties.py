@@ -1,4 +1,4 @@
-"""The table properties that Delta and we know, and what each may say.
+"""The table properties of Delta and of Variantlake, and the values that each may have.
 
 Spec: PROTOCOL, "Table Properties".
 """
@@ -15,7 +15,7 @@ from variantlake.errors import InvalidSchema, InvalidValue, UnsupportedFeature, 
 from variantlake.shredding.ddl import parse_ddl
 from variantlake.shredding.inference.hints import parse_hints
 
-if TYPE_CHECKING:  # writing loads much that reading needs not
+if TYPE_CHECKING:  # writing loads modules that reading does not need
     from variantlake.parquet.write.file_writer import Compression
 
 SHREDDING_PROPERTY = "delta.enableVariantShredding"
@@ -28,7 +28,7 @@ HINTS_PREFIX = "variantlake.hints."
 CONTRACT_PREFIX = "variantlake.contract."
 """Property with the contract of a column; the column's physical name follows."""
 STATS_COLUMNS = "delta.dataSkippingStatsColumns"
-"""Property with the columns that have statistics, by the names that users know."""
+"""Property with the columns that have statistics, by their logical names."""
 RESIDUAL_SHARE = "variantlake.maxResidualShare"
 """Property with the share of residuals from which a schema is learned again."""
 # Properties of features that we do not write: setting them would make the table inconsistent.
@@ -42,8 +42,8 @@ SET_BY_WRITERS = re.compile(
     r"|requireCheckpointProtectionBeforeVersion)|variantlake\.(learned|contract)\..*"
     r"|variantlake\.mirror"
 )
-"""Properties that are set by writers alone, who depend on them."""
-# What Delta Spark takes in the place of a property.
+"""Properties that only writers set, because they depend on them."""
+# Names that Delta Spark accepts but that are not properties of a table, with hints.
 _INSTEAD = {
     "delta.ignoreProtocolDefaults": "new tables have the features that they need, and no others",
     "delta.enableChangeDataCapture": "its name is delta.enableChangeDataFeed",
@@ -119,7 +119,7 @@ VALUES = {
     "variantlake.stats.maxBytes": _COUNT,
     "variantlake.stats.stringLength": _NATURAL,
 }
-"""Every property of Delta's and ours that a user may set, and what it may say."""
+"""Every property of Delta's and ours that a user may set, with the pattern of its values."""
 
 _EXAMPLES = {
     _BOOLEAN: "true or false",
@@ -136,14 +136,15 @@ _OPEN_PREFIXES = (FEATURE_PREFIX, CONSTRAINT_PREFIX, *OF_COLUMNS)
 
 
 def is_of_protocol(name: str) -> bool:
-    """Whether a property asks for features of the protocol, and is not one of the metadata."""
+    """Whether a property changes the protocol; such a property is not stored in the metadata."""
     return name in _VERSIONS or name.startswith(FEATURE_PREFIX)
 
 
 def check_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """What a user sets, by the names that Delta and we know, which are found in any case.
+    """Check properties that a user sets; returns them under their exact names.
 
-    Names that begin with neither `delta.` nor `variantlake.` are the user's own.
+    Names may be in any case. Those that start with neither `delta.` nor `variantlake.` are the
+    user's own.
 
     Raises InvalidValue for an unknown name and for a value that the property cannot have,
     InvalidSchema for a shredding schema that does not parse, UnsupportedFeature for a property of a
@@ -153,7 +154,7 @@ def check_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def property_name(name: str) -> str:
-    """A property's name as Delta and we write it. Raises InvalidValue for an unknown one."""
+    """Return a property's exact name, whatever the case. Raises InvalidValue for an unknown one."""
     if not isinstance(name, str):
         raise InvalidValue(f"names of properties are strings, not {name!r}")
     if not name:
@@ -189,7 +190,7 @@ def _named(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def checked(key: str, value: str) -> str:
-    """The value of a property as Delta reads it. Raises as `check_properties`."""
+    """Check a property's value; returns the value to store. Raises as `check_properties`."""
     if not isinstance(value, str):
         raise InvalidValue(
             f"the property {key} is {value!r}: values of properties are strings",
@@ -216,7 +217,7 @@ def checked(key: str, value: str) -> str:
     pattern = VALUES.get(key) or _VERSIONS.get(key)
     if pattern is None:
         return value
-    # Delta reads durations in any case and between blanks, booleans only in any case.
+    # Delta ignores case in durations and booleans, and blanks around durations only.
     text = value.strip().lower() if pattern is _DURATION else value
     text = text.lower() if pattern is _BOOLEAN else text
     if not pattern.fullmatch(text):

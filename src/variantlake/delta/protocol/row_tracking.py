@@ -1,7 +1,7 @@
-"""Row ids and row commit versions of files that are added, and of rows that move to others.
+"""Assign row ids and row commit versions to new files, and keep them for rows that move.
 
-A row that moves keeps both: the new file has them in two columns, whose names the table's
-properties give. Spec: PROTOCOL, "Row Tracking".
+A row that moves to another file keeps both, in two columns of the new file whose names are in the
+table's properties. Spec: PROTOCOL, "Row Tracking".
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ _MATERIALIZED = {ROW_ID: "_row-id-col-", ROW_COMMIT_VERSION: "_row-commit-versio
 
 
 def materialized_columns() -> dict[str, str]:
-    """The properties that name the columns of copied rows, for a table that enables the feature."""
+    """Make the properties that name the columns for moved rows, with new unique names."""
     return {name: f"{prefix}{uuid.uuid4()}" for name, prefix in _MATERIALIZED.items()}
 
 
 def assigns_ids(features: Iterable[str], properties: Mapping[str, str]) -> bool:
-    """Whether files that are added must get row ids: when supported, unless suspended."""
+    """Whether new files must get row ids: if the feature is listed and not suspended."""
     suspended = properties.get(SUSPENDED, "").lower() == "true"
     return "rowTracking" in features and not suspended
 
 
 def high_water_mark(domains: Iterable[DomainMetadata | Action]) -> int | None:
-    """The highest row id that these actions assigned; None when none of them says.
+    """Return the high-water mark of row ids in these actions, None if no action has it.
 
-    Raises MalformedLog for a domain that does not have it.
+    Raises MalformedLog for a row-tracking domain without an integer mark.
     """
     for domain in domains:
         if isinstance(domain, DomainMetadata) and domain.domain == DOMAIN:
@@ -63,9 +63,10 @@ def high_water_mark(domains: Iterable[DomainMetadata | Action]) -> int | None:
 def with_row_ids(
     adds: Sequence[AddFile], version: int, high_water: int
 ) -> tuple[tuple[AddFile, ...], DomainMetadata | None]:
-    """The adds with row ids above `high_water`, for a commit of `version`, and the new mark.
+    """Assign row ids above `high_water` to the adds of commit `version`; returns also the new mark.
 
-    A file that has its ids (it is added again) keeps them. The mark is None if none was given.
+    A file that has ids already (it is added again) keeps them. The mark is None if no id was
+    assigned.
 
     Raises InvalidValue for a file whose statistics do not count its rows.
     """
@@ -85,14 +86,14 @@ def with_row_ids(
 
 @dataclass(frozen=True, slots=True)
 class RowIdColumns:
-    """The names of the two columns in files."""
+    """The names in files of the two columns for moved rows."""
 
     row_id: str
     row_commit_version: str
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> Self | None:
-        """The columns of a table; None if rows have no ids that must survive.
+        """Return the columns of a table, None if it does not enable row tracking.
 
         Raises MalformedLog for a table that enables row tracking and does not name them.
         """
@@ -106,11 +107,11 @@ class RowIdColumns:
 
     @property
     def names(self) -> tuple[str, str]:
-        """Row id, row commit version."""
+        """The names of the columns for row ids and for row commit versions."""
         return (self.row_id, self.row_commit_version)
 
     def fields(self) -> tuple[StructField, StructField]:
-        """The columns as a table's would be; no schema has them."""
+        """Return both columns as fields; no table schema contains them."""
         return (
             StructField(self.row_id, PrimitiveType("long")),
             StructField(self.row_commit_version, PrimitiveType("long")),
@@ -123,9 +124,11 @@ class RowIdColumns:
         positions: npt.NDArray[np.int64],
         stored: Mapping[str, Any],
     ) -> list[pa.Array[Any]]:
-        """Both columns for the rows at these positions of a file, with what the log has for it.
+        """Return both columns for the rows at these positions of a file.
 
-        `stored` are the columns that the file itself has: what they hold goes before the default.
+        `base_row_id` and `commit_version` are the file's in the log. `stored` has those of the two
+        columns that the file contains; their values have precedence.
+
         Raises MalformedLog for a file whose rows have no ids.
         """
         if base_row_id is None or commit_version is None:

@@ -1,8 +1,8 @@
-"""Groups that were rewritten become one commit, which changes no row.
+"""Commit rewritten groups in one commit, which changes no row.
 
-Appends of others never contradict it. Who removed one of the files, or changed its deletion vector,
-was first: the groups with such files are left out, and the rest is committed. Spec: PROTOCOL, "Add
-File and Remove File" (`dataChange`), "Reader Requirements for AddCDCFile".
+Concurrent appends never conflict with it. If another writer removed one of the files, or changed
+its deletion vector, the commit leaves out the group with this file. Spec: PROTOCOL, "Add File and
+Remove File" (`dataChange`), "Reader Requirements for AddCDCFile".
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ Rewritten = tuple[FileGroup, RewrittenGroup]
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """How a rewrite stands in the table's history: as Delta Spark names it."""
+    """The name and parameters of a rewrite in the table's history, as Delta Spark writes them."""
 
     name: str = "OPTIMIZE"
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def optimize(cls, where: str | None, by: Sequence[str] = (), *, once: bool = False) -> Self:
-        """With what Delta Spark says of it, so that its history and streams know it.
+        """Return an OPTIMIZE with Delta Spark's parameters, so that its streams recognize it.
 
-        `once` says that the table is not clustered by these columns: that is ZORDER BY.
+        `by` are the table's clustering paths or, with `once`, the columns of a ZORDER BY.
         """
         order = orjson.dumps(list(by)).decode()
         full = {"isFull": False} if by and not once else {}
@@ -58,21 +58,21 @@ class Operation:
 
     @classmethod
     def purge(cls, where: str | None) -> Self:
-        """As Delta Spark's `REORG TABLE ... APPLY (PURGE)`."""
+        """Return Delta Spark's `REORG TABLE ... APPLY (PURGE)`."""
         return cls("REORG", {"predicate": predicate(where), "applyPurge": True})
 
 
 def predicate(where: str | None) -> str:
-    """A condition on files, as the history has it: a JSON list."""
+    """Return a condition on files as the history has it, a JSON list."""
     return orjson.dumps([] if where is None else [where]).decode()
 
 
 @dataclass(frozen=True, slots=True)
 class CommittedRewrite:
-    """What was committed of some groups: `version` is None if none of them was left.
+    """The outcome of a commit of some groups; `version` is None if no group was left.
 
-    `snapshot` is the version that the commit was decided on. `lost` are groups of which another
-    writer had removed a file; their new files are deleted.
+    `snapshot` is the version that the commit was based on. `lost` are groups with a file that
+    another writer removed or changed; their new files are deleted.
     """
 
     version: int | None
@@ -87,12 +87,12 @@ def commit_rewrite(
     rewritten: Sequence[Rewritten],
     operation: Operation,
 ) -> CommittedRewrite:
-    """Put the new files of all groups whose files are still there in their place, in one commit.
+    """Replace the files of all groups that are still in the table, in one commit.
 
     `snapshot` is the version that the groups were planned on, or a later one.
 
     Raises CommitConflict if the table's schema, properties or features changed so that the new
-    files may not fit (they are for the caller to delete), TableReplaced, CommitLost.
+    files may not fit (the caller deletes them), TableReplaced, CommitLost.
     """
     left, lost = list(rewritten), []
     while left:
@@ -120,7 +120,7 @@ def commit_rewrite(
 
 
 def fits(plan: RewritePlan, newest: Snapshot) -> bool:
-    """Whether files of the plan may be added to that version of its table."""
+    """Whether files of the plan may be added to this version of its table."""
     old = plan.table
     return (
         newest.metadata.id == old.metadata.id
@@ -132,7 +132,7 @@ def fits(plan: RewritePlan, newest: Snapshot) -> bool:
 
 
 def find_files(snapshot: Snapshot, keys: Iterable[Key]) -> dict[Key, AddFile]:
-    """Those of these logical files that the version has."""
+    """Return the actions of those logical files that the version has, by key."""
     wanted = set(keys)
     files: Any = snapshot.files
     paths = arrow_array([path for path, _ in wanted], pa.string())
@@ -142,7 +142,7 @@ def find_files(snapshot: Snapshot, keys: Iterable[Key]) -> dict[Key, AddFile]:
 
 
 def still_there(snapshot: Snapshot, groups: Sequence[FileGroup]) -> list[FileGroup]:
-    """The groups all of whose files the version has."""
+    """Return the groups all of whose files the version has."""
     present = find_files(snapshot, [key for group in groups for key in group.keys])
     return [group for group in groups if present.keys() >= set(group.keys)]
 
@@ -160,13 +160,13 @@ def _changes(
         file_metrics=False,
         parameters=operation.parameters,
         metrics=_metrics(adds, removed),
-        # As Delta Spark says of commits that change no data.
+        # As in Delta Spark's commits that change no data.
         provenance={"isolationLevel": "SnapshotIsolation"},
     )
 
 
 def _metrics(adds: Sequence[AddFile], removed: Sequence[AddFile]) -> dict[str, str]:
-    """The metrics of Delta Spark's OPTIMIZE. Sizes are of the new files."""
+    """Compute the metrics of Delta Spark's OPTIMIZE."""
     sizes = sorted(add.size for add in adds) or [0]
     old = sum(add.size for add in removed)
     vectors = sum(add.deletion_vector is not None for add in removed)

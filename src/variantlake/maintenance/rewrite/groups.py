@@ -1,4 +1,4 @@
-"""Which files are rewritten together: small ones of a partition, and those with deleted rows."""
+"""Groups of files that are rewritten together, and counts of their input files."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from variantlake.paths import Path
 from variantlake.shredding.schema import ShreddingSchema
 
 APART_TAG = "variantlake.apart"
-"""Tag of files that stay apart from others of their layout, whose note on integers in columns of
-decimals they contradict. It is a number: files of one go together, until they do not, in turn."""
+"""Tag of files that stay apart from others of their layout, because they contradict the others'
+note on integers in decimal columns. Its value is a number; files of one number may be joined, and
+rows that contradict them in turn get the next number."""
 
 Key = tuple[str, str | None]
-"""What identifies a logical file: its path as in the log, and the id of its deletion vector."""
+"""The key of a logical file: its path as in the log, and the id of its deletion vector."""
 
 
 def check_whole(name: str, given: object, least: int = 1) -> None:
@@ -31,10 +32,10 @@ def check_whole(name: str, given: object, least: int = 1) -> None:
 
 
 class Tier(enum.IntEnum):
-    """How a file's rows come into a new one, the cheapest way first.
+    """How a file's rows get into a new file, the cheapest way first.
 
-    COPY: row groups as bytes. COLUMNS: physical columns are decoded and encoded, no Variant value
-    is built. SHRED: Variants are rebuilt and shredded into another layout.
+    COPY: row groups are copied as bytes. COLUMNS: physical columns are decoded and encoded, no
+    Variant value is built. SHRED: Variants are rebuilt and shredded into another layout.
     """
 
     COPY = 1
@@ -44,10 +45,10 @@ class Tier(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class RewriteInput:
-    """One file that is rewritten. `rows` are those that are not deleted, -1 if unknown.
+    """One input file. `rows` counts those that are not deleted, -1 if unknown.
 
-    `tier` is what the plan expects; the file's own footer decides. `size` is in bytes. `facts` is
-    what the log says of a file that may be copied.
+    `tier` is what the plan expects; the file's footer decides. `size` is in bytes. `facts` are the
+    log's facts about a file that may be copied.
     """
 
     path: str
@@ -61,7 +62,7 @@ class RewriteInput:
 
     @classmethod
     def of(cls, add: AddFile, records: int, tier: Tier) -> Self:
-        """The file of an `add` with so many rows, deleted ones included; -1 if unknown."""
+        """Return the file of an `add` with `records` rows, deleted ones included; -1 if unknown."""
         vector = add.deletion_vector
         deleted = 0 if vector is None else vector.cardinality
         return cls(
@@ -76,17 +77,17 @@ class RewriteInput:
 
     @property
     def key(self) -> Key:
-        """What identifies the logical file."""
+        """The key of the logical file."""
         return (self.path, None if self.vector is None else self.vector.unique_id)
 
     @property
     def deleted(self) -> int:
-        """How many rows its deletion vector takes away."""
+        """How many rows its deletion vector deletes."""
         return 0 if self.vector is None else self.vector.cardinality
 
     @property
     def live_bytes(self) -> int:
-        """Bytes of the rows that are left, about."""
+        """About the bytes of the rows that are not deleted."""
         if self.rows < 0 or not self.deleted:
             return self.size
         return self.size * self.rows // (self.rows + self.deleted)
@@ -96,11 +97,11 @@ class RewriteInput:
 class FileGroup:
     """Files of one partition that become new files together; pickles.
 
-    `partition_values` are serialised, by physical names. `layouts` are the shredding of each top
-    VARIANT column by physical name; `told_apart` are the DECIMAL columns in them whose integers
-    come back as integers (`ValueNotes.told_apart`). `required` are the columns without a null.
-    With `cells` the new files are ordered: each has the rows of its cells.
-    `apart` is that of the files, see APART_TAG; `tags` are added to those of the new files.
+    `partition_values` are serialised, by physical name. `layouts` are the new shredding of each
+    top-level VARIANT column by physical name. `told_apart` are the DECIMAL columns in them whose
+    integers are read as integers (`ValueNotes.told_apart`). `required` are the columns without
+    NULL. With `cells`, each new file gets the rows of its cells, in order. `apart` is the number of
+    the files, see APART_TAG; `tags` are added to the tags of the new files.
     """
 
     number: int
@@ -120,25 +121,25 @@ class FileGroup:
 
     @property
     def live_bytes(self) -> int:
-        """Bytes of the rows that are left, about: what the new files will have."""
+        """About the bytes of the rows that are not deleted, which the new files will have."""
         return sum(file.live_bytes for file in self.files)
 
     @property
     def tiers(self) -> TierCounts:
-        """The input files by how their rows are expected to come."""
+        """Counts of the input files by their expected tier."""
         return joined(
             {file.tier: InputCounts(1, file.size, max(file.rows, 0))} for file in self.files
         )
 
     @property
     def keys(self) -> Iterator[Key]:
-        """What identifies the input files."""
+        """The keys of the input files."""
         return (file.key for file in self.files)
 
 
 @dataclass(frozen=True, slots=True)
 class InputCounts:
-    """Input files of one tier: how many, their bytes, and the rows that are not deleted."""
+    """Counts of input files of one tier, of their bytes, and of rows that are not deleted."""
 
     files: int = 0
     bytes: int = 0
@@ -152,12 +153,12 @@ TierCounts = Mapping[Tier, InputCounts]
 
 
 def total(tiers: TierCounts) -> InputCounts:
-    """The sum of all tiers."""
+    """Add up all tiers."""
     return sum(tiers.values(), InputCounts())
 
 
 def joined(parts: Iterable[TierCounts]) -> dict[Tier, InputCounts]:
-    """The sums by tier."""
+    """Add up counts by tier."""
     found: dict[Tier, InputCounts] = {}
     for part in parts:
         for tier, each in part.items():

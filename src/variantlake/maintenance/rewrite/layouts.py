@@ -1,6 +1,6 @@
-"""How files shred their Variant columns, and how those in their place may.
+"""Find how files shred their Variant columns, and choose how the files that replace them do.
 
-The log says the first, else the footers.
+Layouts of existing files come from the log, or from footers where the log lacks them.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ NO_PATHS: frozenset[Path] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class ColumnLayout:
-    """How one file shreds a column: None if its columns cannot be copied, or nothing is known.
+    """How one file shreds a column.
 
+    `schema` is None if the column cannot be copied as it is stored, or nothing is known.
     `told_apart` as in ValueNotes; `has_nulls` is true if there may be SQL NULLs.
     """
 
@@ -48,11 +49,11 @@ class ColumnLayout:
 UNKNOWN = ColumnLayout()
 
 FileLayout = tuple[ColumnLayout, ...]
-"""A file's layout: one of each Variant column, in the table's order."""
+"""A file's layout: that of each Variant column, in the table's order."""
 
 
 def variant_columns(snapshot: Snapshot) -> tuple[str, ...]:
-    """The physical names of the columns that are Variants themselves."""
+    """Return the physical names of the top-level VARIANT columns."""
     return tuple(
         item.physical_name
         for item in snapshot.schema.fields
@@ -61,9 +62,9 @@ def variant_columns(snapshot: Snapshot) -> tuple[str, ...]:
 
 
 def layouts_of(snapshot: Snapshot, files: LogFiles, rows: Int64s) -> list[FileLayout]:
-    """The layouts of these files. Of those that the log does not tell, footers are read.
+    """Return the layouts of these files; reads the footers of files whose layout is not in the log.
 
-    A file that cannot be read has an unknown one: reading its rows then raises the error.
+    A file that cannot be read has unknown layouts; reading its rows raises the error.
     """
     found = logged_layouts(snapshot, files, rows)
     lacking = [place for place, layout in enumerate(found) if UNKNOWN in layout]
@@ -77,7 +78,7 @@ def layouts_of(snapshot: Snapshot, files: LogFiles, rows: Int64s) -> list[FileLa
 
 
 def logged_layouts(snapshot: Snapshot, files: LogFiles, rows: Int64s) -> list[FileLayout]:
-    """What the log alone tells of the layouts of these files."""
+    """Return the layouts of these files from the log alone, UNKNOWN where it has none."""
     columns = [_of_log(snapshot, files, name, rows) for name in variant_columns(snapshot)]
     return list(zip(*columns, strict=True)) if columns else [()] * len(rows)
 
@@ -114,7 +115,7 @@ def _shared(
     told: frozenset[Path],
     has_nulls: bool,
 ) -> ColumnLayout:
-    """One object for equal ones: they are compared by the thousand."""
+    """Return one object for equal layouts, because they are compared by the thousand."""
     return ColumnLayout(schema, told, has_nulls)
 
 
@@ -140,7 +141,10 @@ def _of_footer(snapshot: Snapshot, file: ScanFile) -> FileLayout:
 def joined_layout(
     names: Sequence[str], schemas: Sequence[ShreddingSchema], files: Sequence[FileLayout]
 ) -> tuple[Mapping[str, frozenset[Path]], frozenset[str]]:
-    """What is told apart, and which columns have no null, in files that join these."""
+    """Return the layout of files that join these ones.
+
+    Returns the paths that are told apart by column, and the columns without NULL.
+    """
     told = {
         name: NO_PATHS.union(
             *(layout[place].told_apart for layout in files if layout[place].schema == schema)
@@ -156,9 +160,9 @@ def joined_layout(
 
 
 class Targets:
-    """The layouts that new files may have. `common` is that of files that join several.
+    """Chooses the layouts of new files. `common` is the layout for files that join several.
 
-    It is the table's own, else the one that most bytes of these files have.
+    For each column this is the table's schema, else the one that most bytes of these files have.
     """
 
     def __init__(
@@ -173,7 +177,7 @@ class Targets:
         self._by_columns: dict[tuple[ShreddingSchema | None, ...], tuple[ShreddingSchema, ...]] = {}
 
     def of(self, layout: FileLayout) -> tuple[ShreddingSchema, ...]:
-        """The layout that files of this one are rewritten in: their own, if that may be."""
+        """Return the new layout for files of this one: the same where that may be written."""
         own = tuple(each.schema for each in layout)
         if own not in self._by_columns:
             self._by_columns[own] = tuple(
@@ -196,7 +200,7 @@ class Targets:
     def _most(
         self, schemas: Sequence[ShreddingSchema | None], sizes: Sequence[int]
     ) -> ShreddingSchema:
-        weights: dict[int, int] = {}  # by the object: to hash a schema takes as long as to walk it
+        weights: dict[int, int] = {}  # by object id, because hashing a schema walks all of it
         for schema, size in zip(schemas, sizes, strict=True):
             weights[id(schema)] = weights.get(id(schema), 0) + size
         each = {id(schema): schema for schema in schemas if schema is not None}

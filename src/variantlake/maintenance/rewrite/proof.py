@@ -1,8 +1,8 @@
-"""Whether a rewrite kept its rows: what was read and what is written, compared before the commit.
+"""Check before the commit that a rewrite kept its rows, by digests of rows read and rows written.
 
-Rows that are read are hashed as their file holds them, before anything is made of them; rows that
-are written, as they go into Parquet's encoder, after everything was. If the sums differ the
-files are read again, and the first row without a partner is named.
+Input rows are hashed as their file holds them, before any conversion. Output rows are hashed as
+they go into Parquet's encoder, after all conversions. If the sums differ, the files are read again,
+and the error names the first row without a partner.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from variantlake.parquet.read.parquet_source import BATCH_ROWS
 from variantlake.parquet.write.file_writer import WrittenFile
 
 Input = tuple[str, DeletionVectorDescriptor | None]
-"""A file that is rewritten: its path as in the log, and its deletion vector."""
+"""An input file: its path as in the log, and its deletion vector."""
 
 
 class RewriteProof:
-    """The digests of one group of files that become new ones; for any number of threads.
+    """Digests of the rows of one group of files before and after a rewrite; for many threads.
 
-    `table` is the version that is rewritten, `partition` the group's values by physical names.
-    `as_stored` says that no Variant is built on the way: then their bytes are hashed, which takes
-    half the time. If that proves wrong, or shows a difference, the files are read again.
+    `table` is the version that is rewritten, `partition` has the group's partition values by
+    physical name. `as_stored` says that the rewrite builds no Variant. Then the stored bytes of
+    Variants are hashed, in half the time. If the digests differ, the files are read again.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class RewriteProof:
         as_stored: bool = False,
         new: StructType | None = None,
     ) -> None:
-        """`new` are the table's columns as new files name them, if they name them otherwise."""
+        """`new` are the table's columns for new files, if these use other names."""
         self._as_stored = as_stored
         self._table = table
         self._partition = partition
@@ -67,10 +67,10 @@ class RewriteProof:
 
     @property
     def sees_writing(self) -> bool:
-        """Whether rows can be hashed on their way into a file; else it is read again at the end.
+        """Whether rows can be hashed on their way into a file; else the files are read at the end.
 
-        Not if fields within structs have other names in files than in the table, nor where
-        columns stand in no file (VOID).
+        False if fields within structs have other names in files than in the table, and if there
+        are VOID columns, which no file has.
         """
         return all(
             isinstance(field.type, VariantType)
@@ -82,12 +82,12 @@ class RewriteProof:
         )
 
     def columns_of(self, footer: Footer) -> DigestColumns:
-        """How the columns of a file are hashed. Raises MalformedFile for an invalid Variant."""
+        """Return how to hash the columns of a file. Raises MalformedFile for an invalid Variant."""
         by_id = not self._table.has_stored_names(footer)
         return self._digester.columns_of(footer, by_id=by_id)
 
     def read(self, columns: DigestColumns, batch: pa.RecordBatch) -> None:
-        """Take rows as files of these columns have them, without deleted ones.
+        """Add input rows as files of these columns have them, without deleted rows.
 
         Raises MalformedVariant and MalformedFile, with the row of the batch.
         """
@@ -96,7 +96,7 @@ class RewriteProof:
             self._before += digest
 
     def written(self, rows: pa.Table) -> None:
-        """Take rows as they go into a file, by one thread at a time."""
+        """Add output rows as they go into a file; call it from one thread at a time."""
         for batch in rows.to_batches(max_chunksize=BATCH_ROWS):
             self._sums.start(batch.num_rows)
             self._digester.add_partition(self._sums, self._partition)

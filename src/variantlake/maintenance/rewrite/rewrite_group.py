@@ -1,4 +1,4 @@
-"""Rewriting one group of files: a pure function of what pickles, in a thread or a Spark task."""
+"""Rewrite one group of files, in a thread or a Spark task; all arguments pickle."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from variantlake.writing.options.load_options import LoadOptions
 from variantlake.writing.table_write import TableWrite
 
 Check = Callable[[], None]
-"""Called now and then in a task, which it stops by raising."""
+"""A task calls it now and then; it stops the task by raising."""
 
 
 @dataclass(frozen=True, slots=True)
 class RewritePlan:
-    """How files of one table version are rewritten; pickles.
+    """How to rewrite files of one table version; pickles.
 
-    `table` is the version without its files. `files` says how new ones are written: with its
-    schema, whose columns may have other names in files than those of `table` have.
-    `digest` has the rows that are read and written compared by their digest.
+    `table` is the version without its files. `files` is the plan of new files; its schema may have
+    other physical names than the one of `table`. With `digest`, a RewriteProof compares the rows
+    read and written.
     """
 
     table: Snapshot
@@ -57,40 +57,40 @@ class RewritePlan:
         target_file_size: int = TARGET_FILE_BYTES,
         digest: bool = True,
     ) -> Self:
-        """The plan for a table.
+        """Make the plan for a table.
 
         Raises UnsupportedFeature, by name, for a table that we must not write, MalformedLog for one
         whose row ids cannot be kept, InvalidValue for a size below 1.
         """
-        # A group is a file: its size is an estimate, which must not leave a tiny rest.
+        # A group becomes about one file. Sizes are estimates, and must not leave a tiny rest.
         limits = FileLimits(target_file_size + target_file_size // 2)
         target = TableWrite.of(snapshot, evaluated=True, kept=True)
         options = LoadOptions(limits=limits)
         return cls(
             snapshot.without_files(),
-            # Files that are joined stay as large as they get; sorting them would end them early.
+            # No sorting: it would finish joined files early, at smaller sizes.
             replace(target.file_plan(new_load_id(), options), cluster_by=()),
             RowIdColumns.of(snapshot.properties),
             digest,
         )
 
     def partition_values(self, group: FileGroup) -> dict[str, str | None]:
-        """The partition values of a group's new files, by their names for the columns."""
+        """Return the partition values of a group's new files, by their physical names."""
         before, after = self.table.schema.fields, self.files.schema.fields
         pairs = zip(before, after, strict=True)
         names = {old.physical_name: new.physical_name for old, new in pairs}
         return {names.get(name, name): text for name, text in group.partition_values.items()}
 
     def another(self) -> RewritePlan:
-        """The same plan under a load id of its own: clean-ups go by load ids."""
+        """Return the same plan with a new load id, because clean-ups delete files by load id."""
         return replace(self, files=replace(self.files, load_id=new_load_id()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewrittenGroup(TaskResult):
-    """What became of a group. Bytes are those of its input files and of the new ones.
+    """The result of a group. Bytes are those of its input files and of the new ones.
 
-    `tiers` are the input files by how their rows came.
+    `tiers` counts input files and rows by how they were rewritten.
     """
 
     number: int
@@ -102,10 +102,10 @@ class RewrittenGroup(TaskResult):
 def rewrite_group(
     plan: RewritePlan, group: FileGroup, check: Check | None = None
 ) -> RewrittenGroup:
-    """Write the rows of a group's files, less those that are deleted, to new files.
+    """Write the rows of a group's files, without deleted rows, to new files.
 
-    Nothing is committed. The new files are in the table's folder under the plan's load id; when
-    anything raises, none of this call's is left. Memory follows a row group.
+    It commits nothing. The new files are in the table's folder under the plan's load id; when
+    anything raises, none of this call's files is left. Memory use is that of a row group.
 
     Raises MalformedFile, MalformedVariant and MissingSource with file and row, StoreFailed.
     """
@@ -143,7 +143,7 @@ def rewrite_group(
 
 
 _Written = Mapping[int, list[WrittenFile]]
-"""New files by what they stay apart from, as `FileGroup.apart`."""
+"""New files by a number as `FileGroup.apart`: files of different numbers are not joined."""
 
 
 def _result(
@@ -169,12 +169,12 @@ def _adds(plan: RewritePlan, group: FileGroup, written: _Written) -> Iterator[Ad
 
 
 def _sink(group: FileGroup, form: StoredForm) -> AbstractContextManager[CellRows | None]:
-    """Where rows wait for the files of their cells; nowhere if any file will do."""
+    """Return the collector of rows by cell, None for a group without cells."""
     return nullcontext() if group.cells is None else CellRows(group.cells, form.variants)
 
 
 class _Outputs:
-    """The new files of a group: nearly always one set, and one for rows that must stay apart."""
+    """The new files of a group: nearly always one set, and one more for rows that stay apart."""
 
     def __init__(
         self,
@@ -186,7 +186,7 @@ class _Outputs:
         check: Check | None,
         proof: RewriteProof | None,
     ) -> None:
-        """Files that are open when the `stack` is left are removed."""
+        """Leaving the `stack` removes files that are still open."""
         self._plan, self._group, self._form, self._check = plan, group, form, check
         self._watch = proof.written if proof is not None and proof.sees_writing else None
         self._stack = stack
@@ -194,7 +194,7 @@ class _Outputs:
         self._finished: dict[int, list[WrittenFile]] = {}
 
     def write(self, rows: StoredRows) -> None:
-        """Add rows to the files that they may share."""
+        """Add rows to the set of files that they may share."""
         found = self._sets.get(rows.apart)
         if found is None:
             found = self._begin(rows.apart)
@@ -223,11 +223,11 @@ class _Outputs:
         self._finished.setdefault(number, []).extend(files.close())
 
     def finish(self) -> None:
-        """Finish the open files: what comes next is in others."""
+        """Finish the open files; later rows go into new files."""
         for each in list(self._sets):
             self._end(each)
 
     def close(self) -> _Written:
-        """Finish the last files; all of them."""
+        """Finish the last files; returns all files."""
         self.finish()
         return self._finished

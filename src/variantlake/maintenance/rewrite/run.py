@@ -1,7 +1,8 @@
-"""Running a rewrite: in steps, with a runner of tasks, one commit a step.
+"""Run a rewrite in steps, with a runner of tasks and one commit for each step.
 
-A step whose files another writer took away is planned anew with what is left. Killed at any point
-the table is at the version before or after the step: new files count for nothing until the commit.
+If another writer removed files of a step, the rest is planned anew. If the process is killed at any
+point, the table is at the version before or after a step: until the commit, no reader sees new
+files.
 """
 
 from __future__ import annotations
@@ -42,39 +43,39 @@ from variantlake.writing.table_write import TableWrite
 _LOG = logger("rewrite")
 
 MAX_ATTEMPTS = 10
-"""How often a rewrite is planned anew that other writers were first to change the files of."""
+"""How often a rewrite is planned at most, if other writers keep changing its files first."""
 
 
 class Work(Protocol):
-    """What is to be rewritten of one version of a table."""
+    """The files of one version of a table to rewrite."""
 
     @property
     def plan(self) -> RewritePlan:
-        """How it is rewritten."""
+        """How to rewrite them."""
 
     @property
     def bytes(self) -> int:
         """Bytes of all input files."""
 
     def steps(self) -> Iterator[list[FileGroup]]:
-        """The groups of each commit, made when they are wanted."""
+        """Yield the groups of each commit; makes them one commit at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class RewriteTask:
-    """The body of the tasks of one step; pickles. `work` are the groups by task number."""
+    """The body of the tasks of one step; pickles. `work` has the groups by task number."""
 
     plan: RewritePlan
     work: tuple[FileGroup, ...]
 
     @property
     def files(self) -> FilePlan:
-        """How files are written."""
+        """The plan of new files."""
         return self.plan.files
 
     @property
     def groups(self) -> Sequence[Sequence[RewriteInput]]:
-        """The input files by task."""
+        """The input files of each task."""
         return [group.files for group in self.work]
 
     def __call__(self, number: int, /) -> Iterable[bytes]:
@@ -88,7 +89,7 @@ class RewriteTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RewriteResult(Result):
-    """What each rewrite tells; its own result says what the fields mean there.
+    """The common fields of rewrites' results; subclasses document their exact meaning.
 
     `versions` are all commits, `version` the last of them.
     """
@@ -104,11 +105,11 @@ class RewriteResult(Result):
 
 @dataclass(frozen=True, slots=True)
 class RewriteTotals:
-    """What was done.
+    """Totals of finished steps.
 
-    `versions` are the commits. `files` and `bytes_written` are of the new files, `tiers` of those
-    that were read. `vectors` counts the deletion vectors that were applied, `conflicts` the groups
-    that others were first to change.
+    `versions` are the commits. `files` and `bytes_written` are of the new files, `tiers` of the
+    input files. `vectors` counts deletion vectors that were applied, `conflicts` groups that
+    another writer changed first.
     """
 
     versions: tuple[int, ...] = ()
@@ -120,7 +121,7 @@ class RewriteTotals:
 
     @classmethod
     def of(cls, step: CommittedRewrite) -> Self:
-        """Those of one step."""
+        """Return the totals of one step."""
         done = [each for _, each in step.done]
         inputs = [file for group, _ in step.done for file in group.files]
         return cls(
@@ -143,7 +144,7 @@ class RewriteTotals:
         )
 
     def result_fields(self) -> dict[str, Any]:
-        """The fields of a RewriteResult."""
+        """Return the fields of a RewriteResult."""
         read = total(self.tiers)
         return {
             "versions": self.versions,
@@ -164,13 +165,13 @@ def run_rewrite(
     *,
     progress: OnProgress | None = None,
 ) -> RewriteTotals:
-    """Do all steps of the work that `prepare` finds in a version of the table.
+    """Run all steps of the work that `prepare` finds in a version of the table.
 
-    If another writer was first, the rest of the work is prepared again on the newest version,
-    at most MAX_ATTEMPTS times.
+    If another writer was first, it prepares the rest of the work on the newest version. There are
+    at most MAX_ATTEMPTS attempts.
 
-    Raises what a task raises, and CommitConflict after the last attempt; steps that are committed
-    stay, and no file is left of those that are not.
+    Raises what a task raises, and CommitConflict after the last attempt. Committed steps stay, and
+    no file is left of the others.
     """
     started = time.perf_counter()
     steps = _Steps(snapshot, run, operation, progress)
@@ -203,7 +204,7 @@ def _say(totals: RewriteTotals, snapshot: Snapshot, seconds: float) -> None:
 
 @dataclass(slots=True)
 class _Steps:
-    """The newest version that is known, and what has been done."""
+    """The newest known version, and the totals so far."""
 
     snapshot: Snapshot
     run: Runner
@@ -212,7 +213,7 @@ class _Steps:
     totals: RewriteTotals = field(default_factory=RewriteTotals)
 
     def do(self, work: Work) -> bool:
-        """The steps of one plan; whether all of it was done."""
+        """Run the steps of one plan; returns whether all of it was done."""
         is_done, before = True, 0
         for planned in work.steps():
             if not fits(work.plan, self.snapshot):
@@ -221,7 +222,7 @@ class _Steps:
             is_done = is_done and len(groups) == len(planned)
             if not groups:
                 continue
-            # A load id of its own: cleaning up after a step must not touch the files of another.
+            # Each step has another load id: cleaning up after it must not touch others' files.
             task = RewriteTask(work.plan.another(), tuple(groups))
             shifted = _shifted(self.progress, before, work.bytes)
             try:
@@ -254,7 +255,7 @@ class _Steps:
 
 
 def _shifted(progress: OnProgress | None, before: int, total: int) -> OnProgress | None:
-    """Progress of a step as that of the whole."""
+    """Convert the progress of a step to that of the whole work; `before` and `total` in bytes."""
     if progress is None:
         return None
 

@@ -1,4 +1,4 @@
-"""How one column of a table comes from a file: as it is stored, renamed, or shredded anew."""
+"""Convert one column of an input file for new files: as it is stored, renamed, or shredded anew."""
 
 from __future__ import annotations
 
@@ -30,30 +30,30 @@ from variantlake.shredding.values import ValueNotes
 
 @dataclass(frozen=True, slots=True)
 class ColumnRows(ABC):
-    """How one column of the table comes from a file, of which these `leaves` are read."""
+    """Converts one column of the table from a file; `leaves` are the leaves to read."""
 
     leaves: tuple[int, ...]
 
     @property
     def is_rebuilt(self) -> bool:
-        """Whether Variants are built on the way."""
+        """Whether the conversion builds Variants."""
         return False
 
     @property
     def is_of_schema(self) -> bool:
-        """Whether all files of this schema, notes included, have the column so."""
+        """Whether this conversion is right for all files of the same schema, notes included."""
         return True
 
     @abstractmethod
     def convert(self, batch: pa.RecordBatch, wanted: Any) -> tuple[Any, ValueNotes | None]:
-        """The column of a batch of the file as it is stored, and what is known of its values."""
+        """Convert the column of a batch to type `wanted`; returns it with notes on its values."""
 
     def noted(
         self, notes: ValueNotes, told: frozenset[Path], _group: Any
     ) -> tuple[ValueNotes, bool]:
-        """The notes as the new file may join them, and whether it may tell `told` apart then.
+        """Return the notes to merge into the new file's, and whether they allow `told`.
 
-        These were made of these very rows; decimals that look like integers may not join.
+        The rows may not join files that tell `told` apart if a decimal there looks like an integer.
         """
         return notes, not notes.whole & told
 
@@ -66,10 +66,10 @@ def column_rows(
     *,
     by_id: bool,
 ) -> ColumnRows:
-    """How `item` of the table comes from a file; `layouts` are those of the new files.
+    """Return the conversion of the table's column `item` from a file to the new files' `layouts`.
 
-    `variants` are the table's Variants by physical names, `by_id` as for `find_field`. Raises
-    MalformedFile for an invalid Variant group.
+    `variants` are the paths of the table's Variants in physical names, `by_id` as in `find_field`.
+    Raises MalformedFile for an invalid Variant group.
     """
     node = find_field(footer.schema, item, by_id=by_id)
     if node is None:
@@ -104,7 +104,7 @@ def is_layout(group: VariantGroup, node: SchemaNode, wanted: ShreddingSchema) ->
 
 
 def _has_required_fields(group: SchemaNode) -> bool:
-    """Whether the fields and elements of a shredded group are required, as they have to be."""
+    """Whether the fields and elements of a shredded group are required, as the format demands."""
     typed = group.named(TYPED_VALUE)
     if typed is None or not typed.is_group:
         return True
@@ -118,14 +118,14 @@ def _has_required_fields(group: SchemaNode) -> bool:
 
 
 def _noted(footer: Footer, column: ColumnPath) -> ValueNotes | None:
-    """What the file tells of the values although its writer made no notes."""
+    """Derive notes from the footer of a file whose writer made none."""
     facts = facts_of(footer, 0, {column})
     return next((each.notes for each in facts.variants if each.column == column), None)
 
 
 @dataclass(frozen=True, slots=True)
 class _MissingColumn(ColumnRows):
-    """A column that the file does not have: NULL."""
+    """A column that the file does not have, which is NULL."""
 
     is_variant: bool
 
@@ -135,7 +135,7 @@ class _MissingColumn(ColumnRows):
 
 @dataclass(frozen=True, slots=True)
 class _Ordinary(ColumnRows):
-    """A column that is not a Variant; those inside of it are stored unshredded."""
+    """A column that is not a Variant; Variants inside it are stored unshredded."""
 
     field: StructField
     node: SchemaNode
@@ -146,7 +146,7 @@ class _Ordinary(ColumnRows):
         array: Any = batch.column(self.node.name)
         if isinstance(array, pa.DictionaryArray):
             array = array.dictionary_decode()
-        # The names of a file's fields may be those of others in new files.
+        # A name of a field in the file may belong to another field in new files.
         if array.type == wanted == physical_type(self.field.type):
             return array, None
         if self.variant is not None:
@@ -154,7 +154,7 @@ class _Ordinary(ColumnRows):
         array = conformed(array, self.field.type, self.node, by_id=self.by_id)
         if array.type == wanted:
             return array, None
-        # Structs go by physical names in files; everything else of the type is the same.
+        # New files have the physical names of fields; all else in the type is the same.
         return _renamed(array, table_type(self.field.type), wanted), None
 
 
@@ -164,9 +164,9 @@ def _renamed(array: Any, given: Any, wanted: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Same(ColumnRows):
-    """A Variant column in the wanted layout: its columns as they are.
+    """A Variant column in the wanted layout, whose columns are copied as they are.
 
-    `found` says that its notes are no part of the schema.
+    `is_present` says that its notes come from the file's footer facts, not from its schema.
     """
 
     node: SchemaNode
@@ -185,8 +185,8 @@ class _Same(ColumnRows):
     def noted(
         self, notes: ValueNotes, told: frozenset[Path], group: Any
     ) -> tuple[ValueNotes, bool]:
-        # What a file notes of its decimals counts if it tells integers apart. Elsewhere nothing
-        # is known of them, but what a look tells.
+        # A file's notes on decimals hold for the paths that it tells apart. For the other paths,
+        # only a look at the column can tell.
         own = notes.told_apart
         goes = own == told or not look_like_integers(group, own ^ told)
         unknown = self.decimals - own
@@ -196,7 +196,7 @@ class _Same(ColumnRows):
 
 @dataclass(frozen=True, slots=True)
 class _Rebuilt(ColumnRows):
-    """A Variant column in another layout: its Variants, shredded as wanted."""
+    """A Variant column in another layout, whose Variants are rebuilt and shredded as wanted."""
 
     column: StructField
     node: SchemaNode
@@ -210,7 +210,8 @@ class _Rebuilt(ColumnRows):
 
     def convert(self, batch: pa.RecordBatch, wanted: Any) -> tuple[Any, ValueNotes | None]:
         whole = self.variant.convert(batch.column(self.node.name))
-        # Batches are converted by several threads, and an encoder keeps the keys that it has seen.
+        # Several threads convert batches, and an encoder keeps the keys that it has seen, so
+        # each call takes an idle one.
         encoder = self.idle.pop() if self.idle else self._encoder()
         array: Any = encoder.encode(whole)
         found = next(iter(encoder.notes.values()), ValueNotes())

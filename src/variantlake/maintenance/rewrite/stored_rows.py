@@ -1,9 +1,9 @@
-"""The rows of data files in the form that the files of a table have now.
+"""Read the rows of data files and convert them to the form of a group's new files.
 
-A Variant column that is shredded as wanted passes as the columns that it consists of; of any other
-the Variants are rebuilt and shredded anew. Other columns get the table's types and names. Deleted
-rows are left out. Small files are read at once, and rows of files alike are converted together;
-of large ones memory follows a batch of a row group.
+A Variant column that has the wanted layout already is copied as the columns it consists of; any
+other is rebuilt and shredded anew. Other columns get the table's types and names. Deleted rows are
+left out. Small files are read whole, and rows of files with one schema are converted together. For
+large files, memory holds a few batches of a row group.
 """
 
 from __future__ import annotations
@@ -57,22 +57,21 @@ Notes = Mapping[ColumnPath, ValueNotes]
 Check = Callable[[], None]
 
 SMALL_BYTES = 4 << 20
-"""Bytes of a file up to which it is read at once, and those of files that one thread reads."""
+"""Bytes up to which a file is read whole, and up to which one thread reads files together."""
 
 _MOST_FILES = 64
-"""Files that one thread reads in a go: then who waits sees that work goes on."""
+"""Most files that one thread reads together, so that the caller sees progress."""
 
 _ARROW_BYTES = 6
-"""Bytes of rows in memory by those in a file, about."""
+"""About how many bytes in memory a byte of a file takes."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredForm:
-    """How rows are stored in the new files of a group: `schema` is that of their batches.
+    """The form of rows in the new files of a group; `schema` is that of their batches.
 
-    `columns` are the table's without the partition columns, as the files have them that are read,
-    `stored` the same as new files have them; `variants` the paths of all Variants by the names of
-    the Parquet schema; `told_apart` as in FileGroup.
+    `columns` are the table's columns without partition columns, as in the input files; `stored` are
+    the same as in the new files. `layouts` and `told_apart` as in FileGroup.
     """
 
     columns: tuple[StructField, ...]
@@ -92,7 +91,7 @@ class StoredForm:
         *,
         new: StructType | None = None,
     ) -> Self:
-        """The form of a group's files; `new` are the columns as new files have them."""
+        """Return the form of a group's files; `new` are the table's columns for new files."""
         columns, stored = (
             tuple(item for item in each.fields if item.name not in partition_columns)
             for each in (table, new or table)
@@ -113,7 +112,7 @@ class StoredForm:
 
     @property
     def variants(self) -> tuple[ColumnPath, ...]:
-        """The paths of all Variants, by the names of the Parquet schema."""
+        """The paths of all Variants, in the names of the new files' Parquet schema."""
         return tuple(
             path for item in self.stored for path in variant_paths(item.type, (item.physical_name,))
         )
@@ -121,10 +120,11 @@ class StoredForm:
 
 @dataclass(frozen=True, slots=True)
 class StoredRows:
-    """Some rows as they are stored.
+    """Rows in the form of new files.
 
-    `apart` is None for nearly all rows. Those whose notes do not go with what the group tells apart
-    share files only with rows whose `apart` is equal. `by_cell` are the rows by the group's cells.
+    `apart` is None for nearly all rows. It is set if the notes of the rows do not allow what the
+    group tells apart; these rows share files only with rows whose `apart` is equal. `by_cell` has
+    the rows by cell if the group has cells.
     """
 
     batch: pa.RecordBatch
@@ -135,9 +135,9 @@ class StoredRows:
 
 @dataclass(frozen=True, slots=True)
 class _StoredReading:
-    """How the columns of a file are read; one object for files of one schema.
+    """How to read the columns of a file; one object for files of one schema.
 
-    `ids` are the columns of row ids that the file has, `hashed` is for the proof.
+    `ids` are the columns of row ids in the file, `hashed` is for the proof.
     """
 
     columns: tuple[ColumnRows, ...]
@@ -146,20 +146,20 @@ class _StoredReading:
 
     @property
     def leaves(self) -> list[int]:
-        """What is read, in the order of the file."""
+        """The leaves to read, in the order of the file."""
         found = {leaf for column in self.columns for leaf in column.leaves}
         return sorted(found | {leaf for node in self.ids.values() for leaf in node.leaves()})
 
     @property
     def tier(self) -> Tier:
-        """How the rows come: whether Variants have to be rebuilt."""
+        """The tier of the file: SHRED if Variants have to be rebuilt, else COLUMNS."""
         rebuilt = any(column.is_rebuilt for column in self.columns)
         return Tier.SHRED if rebuilt else Tier.COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Rows of one file as it has them, without deleted ones, and their places in it."""
+    """Rows of one file as stored there, without deleted rows, and their places in the file."""
 
     reading: _StoredReading
     file: RewriteInput
@@ -169,7 +169,7 @@ class _Piece:
 
 
 class InputRows:
-    """Reads the input files of a group. `tiers` and `rows` count what was read so far."""
+    """Reads the input files of a group. `tiers` and `rows` count the files opened so far."""
 
     def __init__(
         self,
@@ -180,9 +180,9 @@ class InputRows:
         cells: Cells | None = None,
         check: Check | None = None,
     ) -> None:
-        """With a `proof` it sees all rows, as files hold them; `check` stops by raising.
+        """`proof` gets all rows as stored in their files; `cells` split the rows.
 
-        With `cells` rows are parted by them.
+        `check` stops the read by raising.
         """
         self._cells = cells
         self._table = table
@@ -195,16 +195,16 @@ class InputRows:
 
     @property
     def tiers(self) -> TierCounts:
-        """The files by how their rows came."""
+        """Counts of files and rows by tier."""
         return joined_counts(self._counts)
 
     @property
     def rows(self) -> int:
-        """The rows that are not deleted."""
+        """The number of rows, without deleted ones."""
         return total(self.tiers).rows
 
     def of(self, files: Iterable[RewriteInput]) -> Iterator[StoredRows]:
-        """The rows of files, in their order.
+        """Yield the rows of files, in their order.
 
         Raises MalformedFile, MalformedVariant, with file and row; MissingSource.
         """
@@ -220,18 +220,18 @@ class InputRows:
                 yield from rows
 
     def _at_once(self, files: Sequence[RewriteInput]) -> Iterable[StoredRows]:
-        """The rows of small files; those beyond AHEAD_BYTES when they are asked for."""
+        """Return the rows of small files; those beyond AHEAD_BYTES are read by the iteration."""
         waiting = map(self._stored, self._alike(chain.from_iterable(map(self._pieces, files))))
         taken, size = [], 0
         for rows in waiting:
             taken.append(rows)
             size += rows.batch.get_total_buffer_size()
-            if size > AHEAD_BYTES:  # what is small in a file need not be small
+            if size > AHEAD_BYTES:  # the rows of a small file may be large in memory
                 break
         return chain(taken, waiting)
 
     def _alike(self, pieces: Iterable[_Piece]) -> Iterator[list[_Piece]]:
-        """Pieces that are converted together: of one schema, and no more than is worth it."""
+        """Group pieces to convert together: of one schema, up to the size of a gathered batch."""
         own: list[_Piece] = []
         rows = size = 0
         for piece in pieces:
@@ -252,7 +252,7 @@ class InputRows:
     # --- Reading ----------------------------------------------------------------------------------
 
     def _pieces(self, file: RewriteInput) -> Iterator[_Piece]:
-        """The rows of a file, batch by batch."""
+        """Yield the rows of a file, batch by batch."""
         if self._check is not None:
             self._check()
         location = self._table.location(file.path)
@@ -275,7 +275,7 @@ class InputRows:
     def _reading(self, footer: Footer) -> _StoredReading:
         known = (
             self._last_reading
-        )  # perhaps of another thread: footers of one schema share its object
+        )  # another thread may have set it; footers of one schema share its object
         if known is not None and known[0] is footer.schema:
             return known[1]
         by_id = not self._table.has_stored_names(footer)
@@ -295,7 +295,7 @@ class InputRows:
     # --- Converting -------------------------------------------------------------------------------
 
     def _stored(self, pieces: Sequence[_Piece]) -> StoredRows:
-        """Rows of files alike as they are stored."""
+        """Convert pieces of one schema to the form of new files."""
         reading = pieces[0].reading
         batch = joined([piece.batch for piece in pieces])
         with _placed(pieces):
@@ -321,7 +321,10 @@ class InputRows:
     def _converted(
         self, reading: _StoredReading, batch: pa.RecordBatch
     ) -> tuple[list[Any], dict[ColumnPath, ValueNotes], bool]:
-        """The table's columns, their notes, and whether these go with what is told apart."""
+        """Convert the table's columns.
+
+        Returns them, their notes, and whether the notes allow what the group tells apart.
+        """
         arrays: list[Any] = []
         notes: dict[ColumnPath, ValueNotes] = {}
         is_alike = True
@@ -341,7 +344,7 @@ class InputRows:
 def _kept(
     batches: Iterable[pa.RecordBatch], deleted: Int64s
 ) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
-    """Batches without deleted rows, and where their rows are in the file."""
+    """Yield batches without deleted rows, and the places of their rows in the file."""
     start = 0
     for batch in batches:
         positions = np.arange(start, start + batch.num_rows)
@@ -358,7 +361,7 @@ def _kept(
 
 @contextmanager
 def _placed(pieces: Sequence[_Piece]) -> Iterator[None]:
-    """Errors about a row of these, one behind the other, name its file and its place in it."""
+    """Make errors name the file and the row in it; errors count rows over all pieces."""
     try:
         yield
     except VariantLakeError as error:

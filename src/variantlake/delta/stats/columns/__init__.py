@@ -1,1 +1,1 @@
-"""Statistics and tags of many files at once, as columns that planning compares."""
+"""Decode statistics and tags of many files at once, into columns that planning compares."""

@@ -1,4 +1,4 @@
-"""Bounds of an ordinary column, of the column's own Arrow type, as planning compares them.
+"""Convert bounds in the Arrow type of an ordinary column to the form that planning compares.
 
 Twin: `stats_reader.bound_of`, value by value.
 """
@@ -20,9 +20,9 @@ from variantlake.types import ShreddedType
 def raw_bounds(
     array: Any, type_: PrimitiveType, stored: ShreddedType, *, up: bool, widened: bool
 ) -> RawColumn:
-    """Bounds that enclose a column's values, whatever their writer did to its own.
+    """Return bounds that surely enclose a column's values, though writers cut and round bounds.
 
-    `array` has the Arrow type of `type_`. `up` and `widened` as `bound_of` takes them.
+    `array` has the Arrow type of `type_`. `up` and `widened` as in `bound_of`.
     """
     valid = numpy_array(array.is_valid())
     if type_.name in INTEGERS:
@@ -41,7 +41,7 @@ def raw_bounds(
             with np.errstate(over="ignore"):
                 singles = numbers.astype(np.float32).astype(np.float64)
             numbers = (np.maximum if up else np.minimum)(numbers, singles)
-        # Writers do not agree about the sign of a zero that bounds zeros of both.
+        # Writers disagree on the sign of a zero that bounds zeros of both signs.
         numbers[numbers == 0] = 0.0 if up else -0.0
         return RawColumn(numbers, valid & ~np.isnan(numbers))
     found = RawColumn.unknown(len(array), stored)

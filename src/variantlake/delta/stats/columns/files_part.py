@@ -1,4 +1,4 @@
-"""What the log says of some files, one batch of them: decoded on demand and then kept."""
+"""Decode the log's facts about one batch of files on demand, and cache them."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ _SIDES = ("minValues", "maxValues")
 
 
 _LOCK = threading.Lock()
-"""Of all `Layouts` and `Recent`: tasks are sent snapshots, and a lock cannot be sent."""
+"""Shared by all `Layouts` and `Recent`: snapshots are pickled for tasks, and a lock cannot be."""
 
 _RECENT_ROWS = 1 << 19
-"""Rows of columns that are kept once they are decoded: of some 50 bytes each."""
+"""How many rows of decoded columns are cached, of some 50 bytes each."""
 
 
 Narrow = npt.NDArray[np.signedinteger[Any]]
-"""Integers of any width."""
+"""Signed integers of any width."""
 
 
 class Layouts:
@@ -81,7 +81,7 @@ class Layouts:
         self._codes: dict[str, int] = {}
 
     def code(self, text: str | None) -> int:
-        """The number of a layout, -1 if the text is not a layout."""
+        """Return the number of a layout, -1 if the text is not a layout."""
         if text is None:
             return -1
         with _LOCK:
@@ -101,18 +101,18 @@ class Layouts:
 
 
 class Recent:
-    """Columns that the parts of a table decoded last: of a small table all, of a large one few."""
+    """A cache of the columns decoded last: all of a small table, a few of a large one."""
 
     def __init__(self) -> None:
         self._columns: dict[Any, tuple[int, Any]] = {}
         self._rows = 0
 
     def has(self, key: Any) -> bool:
-        """Whether a column is remembered by `key`."""
+        """Whether the cache has a column for `key`."""
         return key in self._columns
 
     def once(self, key: Any, rows: int, make: Callable[[], Any]) -> Any:
-        """What `make` gives, of so many rows, remembered by `key`."""
+        """Return the column cached for `key`, else cache what `make` returns, of this many rows."""
         known = self._columns.get(key)
         if known is not None:
             return known[1]
@@ -130,9 +130,10 @@ _KINDS = ("layout", "facts", "values", "bounds")
 
 @dataclass(frozen=True, slots=True)
 class _Tags:
-    """What the tags of some files say of a Variant column; `facts` and `bounds` are packed texts.
+    """The tags of some files on a Variant column; `facts` and `bounds` are packed texts.
 
-    `layout` is -1 where they do not tell, `notes` are the `note_bits`. Both are as `_narrow`.
+    `layout` is -1 where the tags do not tell it, `notes` are the `note_bits`. Both have the type
+    that `_narrow` returns.
     """
 
     layout: Narrow
@@ -142,7 +143,7 @@ class _Tags:
 
 
 class FilesPart:
-    """Files that came into memory together."""
+    """A batch of files that were read into memory together."""
 
     def __init__(self, texts: FileTexts, schema: StructType, layouts: Layouts) -> None:
         self.texts = texts
@@ -151,7 +152,7 @@ class FilesPart:
         self._schema = schema
 
     def once(self, key: Any, make: Callable[[], Any]) -> Any:
-        """What `make` gives, remembered for a while."""
+        """Return what `make` returns, cached for a while."""
         return self.layouts.recent.once((self, key), self.rows, make)
 
     @cached_property
@@ -166,24 +167,24 @@ class FilesPart:
 
     @cached_property
     def tight(self) -> Bools:
-        """Whether bounds are reached by some row."""
+        """Files whose bounds are tight: some row reaches them."""
         return self._stats.tight
 
     @cached_property
     def whole(self) -> Bools:
-        """Files without deleted rows, by all that is said of them."""
+        """Files with tight bounds and without a deletion vector."""
         whole: Bools = self.tight & ~self.texts.marked
         return whole
 
     def nulls(self, column: ColumnPath) -> Int64s:
-        """Null counts; those of files that are not tight inform only when 0 or all (rule 23)."""
+        """Return null counts; without tight bounds, only 0 and all rows are known (rule 23)."""
         counts = self._stats.nulls(column)
         informs = self.tight | (counts == 0) | (counts == self.num_records)
         return np.where(informs, counts, UNKNOWN)
 
     @cached_property
     def _tags(self) -> dict[ColumnPath, _Tags]:
-        """What our tags say of each Variant column, all of it taken out of the maps at once."""
+        """Our tags on each Variant column, extracted from the maps in one pass."""
         columns = {
             column: column_name(column) for column in self._schema.variant_columns(physical=True)
         }
@@ -198,7 +199,7 @@ class FilesPart:
         }
 
     def _believed(self, version: TagColumn, file: TagColumn) -> Bools:
-        """Files whose tags speak of this very file (EXACTNESS, rule 25)."""
+        """Return a mask of the files whose tags are about this very file (EXACTNESS, rule 25)."""
         marked = np.empty(self.rows, np.uint8)
         match_marks(file.texts, self.texts.sizes, self.num_records, marked)
         known = version.codes(lambda text: int(text == VERSION))
@@ -215,7 +216,7 @@ class FilesPart:
     ) -> _Tags:
         layout = layouts.codes(self.layouts.code)
         layout[~believed] = -1
-        # The counts are all good, or nothing is.
+        # If any count of a file is invalid, its tags are ignored.
         sound = self._read_counts(facts.texts, self.num_records, layout)[:, 3] >= 0
         layout = np.where(sound, layout, -1)
         bits = values.codes(lambda text: note_bits(parse_notes(text)))
@@ -223,17 +224,17 @@ class FilesPart:
         return _Tags(_narrow(layout), _narrow(notes), facts.packed(), bounds.packed())
 
     def layout(self, column: ColumnPath) -> Narrow:
-        """The layout of each file, -1 if the tags do not tell."""
+        """Return the layout of each file, -1 if the tags do not tell it."""
         return self._tags[column].layout
 
     def notes(self, column: ColumnPath) -> Narrow:
-        """`note_bits` of each file, for those whose layout the tags tell."""
+        """Return the `note_bits` of each file, -1 if the tags do not tell its layout."""
         return self._tags[column].notes
 
     def counts(self, column: ColumnPath, path: Path, rows: Int64s | None = None) -> Narrow:
-        """The four numbers of the node at `path`, shape (rows, 4); -1 if it is not a node.
+        """Return the four numbers of the node at `path`, shape (rows, 4); -1 if it is no node.
 
-        Of all files, remembered, or of `rows`.
+        They are of all files, and are cached then, or of `rows`.
         """
         if rows is not None and not self.layouts.recent.has((self, ("counts", column, path))):
             return self._counts(column, path, rows)
@@ -253,7 +254,7 @@ class FilesPart:
     def _read_counts(
         self, texts: StringColumn, records: Int64s, layout: Int64s, nodes: Int64s | None = None
     ) -> Int64s:
-        """One node's numbers; without `nodes` those of the root, all others being checked."""
+        """Read one node's numbers; without `nodes`, read the root's and check all others."""
         sizes = np.array([*(len(known) for known in self.layouts.paths), 0], np.int64)[layout]
         whole = int(nodes is None)
         if nodes is None:
@@ -266,7 +267,10 @@ class FilesPart:
         return table
 
     def variant_bounds(self, column: ColumnPath, path: Path, leaf: ShreddedType) -> BoundColumns:
-        """The bounds of the leaf at `path` in every file; where its leaf is another, anything."""
+        """Return the bounds of the leaf at `path` in every file.
+
+        They are undefined for a file whose leaf there has another type.
+        """
         found: BoundColumns = self.once(
             ("bounds", column, path, leaf), lambda: self._read_bounds(column, path, leaf)
         )
@@ -282,7 +286,7 @@ class FilesPart:
         flags = self.counts(column, path)[:, 3]
         exact = self.whole & (flags >= 0)
         if leaf.kind is Kind.STRING:
-            # Whoever wrote the statistics may have cut strings.
+            # The writer of the statistics may have cut strings.
             exact &= False
         return BoundColumns(
             low,
@@ -293,7 +297,7 @@ class FilesPart:
         )
 
     def _tagged(self, column: ColumnPath) -> Sequence[BoundTexts | None]:
-        """The bounds that the protocol keeps out of the statistics."""
+        """Return the bounds in our tags, which the protocol does not allow in statistics."""
         texts = texts_of(unpacked(self._tags[column].bounds))
         if (texts.starts < 0).all():
             return (None, None)
@@ -302,14 +306,14 @@ class FilesPart:
     def column_bounds(
         self, column: ColumnPath, item: StructField, stored: ShreddedType
     ) -> BoundColumns:
-        """The bounds of an ordinary column."""
+        """Return the bounds of an ordinary column."""
 
         def read() -> BoundColumns:
             type_, widened = item.type, was_float(item)
             if not isinstance(type_, PrimitiveType):
                 return BoundColumns.unknown(self.rows, stored)
             minimum, maximum = self._stats.column_bounds(column, type_, stored, widened=widened)
-            # Strings may be cut, times are: only numbers and dates are what they are.
+            # Strings may be cut and times always are; only bounds of numbers and dates are exact.
             sure = stored.kind is not Kind.STRING and not widened and not is_time(type_)
             exact = self.tight & sure
             unknown = np.zeros(self.rows, np.bool_)
@@ -322,7 +326,7 @@ class FilesPart:
 
 
 def _narrow(numbers: Int64s) -> Narrow:
-    """The same numbers in the least bytes: most are small, and they stay in memory."""
+    """Convert to the narrowest type that holds the numbers, which are cached and mostly small."""
     least, greatest = numbers.min(initial=0), numbers.max(initial=0)
     for type_ in (np.int8, np.int16, np.int32):
         if np.iinfo(type_).min <= least and greatest <= np.iinfo(type_).max:
@@ -333,7 +337,7 @@ def _narrow(numbers: Int64s) -> Narrow:
 def _or_tagged(
     bound: RawColumn, there: Bools, tagged: BoundTexts | None, path: Path, leaf: ShreddedType
 ) -> RawColumn:
-    """One side's bound: that of the statistics, else that of our tags."""
+    """Return one side's bound from the statistics, or from our tags where they have none."""
     if tagged is not None:
         more, more_there = tagged.find(path, leaf)
         rows = np.flatnonzero(more_there & ~there)

@@ -1,4 +1,4 @@
-"""Members of many JSON texts at once: a column of documents in, columns of their members out."""
+"""Extract members of many JSON texts at once: from a column of documents, columns of members."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from variantlake.parquet.stats.fact_columns import Bools, Int64s
 from variantlake.types import Primitive
 
 _PIECE = 4 << 20
-"""Bytes of text of one tape, which then stays in the processor's cache."""
+"""Bytes of text for one tape, so that the tape fits the processor's cache."""
 
 _WIDE = Context(prec=100)
 
 
 class StringColumn(TextSpans):
-    """One text a row, in place: data[starts[row]:ends[row]], uint8; start -1 if there is none."""
+    """One text for each row, in place: data[starts[row]:ends[row]], uint8; start -1 for none."""
 
     __slots__ = ()
 
     def text(self, row: int) -> bytes | None:
-        """One row's text."""
+        """Return one row's text, None if it has none."""
         start, end = int(self.starts[row]), int(self.ends[row])
         return None if start < 0 else self.data[start:end].tobytes()
 
     def array(self) -> pa.Array[Any]:
-        """The texts as an Arrow array, null for none."""
+        """Return the texts as an Arrow array, null for none."""
         there = self.starts >= 0
         starts, ends = np.where(there, self.starts, 0), np.where(there, self.ends, 0)
         found = gather(self.data, starts, ends - starts, pa.string())
@@ -51,11 +51,11 @@ class StringColumn(TextSpans):
         return found
 
     def take(self, rows: Int64s) -> StringColumn:
-        """These rows."""
+        """Return these rows."""
         return StringColumn(self.data, self.starts[rows], self.ends[rows])
 
     def where(self, chosen: Bools) -> StringColumn:
-        """The same rows, without text where not chosen."""
+        """Return the same rows, without the texts of rows that are not chosen."""
         return StringColumn(self.data, np.where(chosen, self.starts, -1), self.ends)
 
 
@@ -63,7 +63,7 @@ NO_TEXTS = StringColumn(np.zeros(0, np.uint8), np.zeros(0, np.int64), np.zeros(0
 
 
 def texts_of(array: Any) -> StringColumn:
-    """The texts of an Arrow array of strings of any form, mostly without copying them."""
+    """Return the texts of an Arrow array of any string type, mostly without copying them."""
     if not pa.types.is_dictionary(array.type):
         return spans_of(array.cast(pa.string()))
     texts = spans_of(array.dictionary.cast(pa.string()))
@@ -73,7 +73,7 @@ def texts_of(array: Any) -> StringColumn:
 
 
 def spans_of(array: Any) -> StringColumn:
-    """The bytes of an Arrow array of type string or binary, without copying them."""
+    """Return the bytes of an Arrow array of type string or binary, without copying them."""
     _, offsets, data = array.buffers()
     rows = len(array)
     places = np.frombuffer(offsets, np.int32)[array.offset : array.offset + rows + 1]
@@ -87,7 +87,7 @@ def spans_of(array: Any) -> StringColumn:
 def gather(
     text: npt.NDArray[np.uint8], starts: Int64s, sizes: Int64s, type_: pa.DataType
 ) -> pa.Array[Any]:
-    """The bytes text[starts:starts + sizes] of each row as an Arrow array without nulls.
+    """Copy the bytes text[starts:starts + sizes] of each row to an Arrow array without nulls.
 
     Raises pyarrow.ArrowInvalid beyond 2 GB.
     """
@@ -106,9 +106,9 @@ def gather(
 class JsonMembers:
     """One member of each document.
 
-    `tags` are Primitives, MISSING or UNUSUAL: what only the plain parser can give. `values` hold
-    integers, decimals without their point, the bits of doubles, and where a STRING starts in the
-    documents' own text; `extras` the scale of a decimal, the bytes of a STRING.
+    `tags` are Primitives, MISSING, or UNUSUAL for a value that only the plain parser can read.
+    `values` holds integers, unscaled decimals, the bits of doubles, and the start of a STRING in
+    the documents' text; `extras` holds the scale of a decimal and the bytes of a STRING.
     """
 
     documents: StringColumn
@@ -118,22 +118,25 @@ class JsonMembers:
 
     @property
     def integers(self) -> Bools:
-        """The rows with an integer."""
+        """A mask of the rows with an integer."""
         found: Bools = (self.tags >= Primitive.INT8) & (self.tags <= Primitive.INT64)
         return found
 
     def counts(self) -> Int64s:
-        """Counts, -1 if the member is not a count."""
+        """Return the counts, -1 if the member is not an integer of 0 or more."""
         return np.where(self.integers & (self.values >= 0), self.values, -1)
 
     def texts(self) -> StringColumn:
-        """The strings among the members."""
+        """Return the members that are strings; other rows have no text."""
         is_text = self.tags == Primitive.STRING
         starts = np.where(is_text, self.values, -1)
         return StringColumn(self.documents.data, starts, starts + self.extras)
 
     def value(self, row: int) -> Any:
-        """One member as JSON means it, a number with a point as Decimal or float; None for none."""
+        """Return one scalar member as a Python value, a number with a point as Decimal or float.
+
+        None for any other member.
+        """
         tag, value, extra = (int(each[row]) for each in (self.tags, self.values, self.extras))
         if tag == Primitive.STRING:
             return self.documents.data[value : value + extra].tobytes().decode()
@@ -147,9 +150,9 @@ class JsonMembers:
 
 
 def members_of(documents: StringColumn, paths: Sequence[tuple[str, ...]]) -> list[JsonMembers]:
-    """The members at these paths of keys; MISSING if a text is not JSON. Of equal keys the last.
+    """Return the members at these paths of keys, in one pass; MISSING if a text is not JSON.
 
-    One pass over the texts, whatever is asked.
+    Of equal keys the last one counts.
     """
     rows = len(documents.starts)
     found = [
@@ -189,7 +192,7 @@ def members_of(documents: StringColumn, paths: Sequence[tuple[str, ...]]) -> lis
 
 
 def _pieces(documents: StringColumn) -> Iterator[tuple[int, int]]:
-    """Ranges of rows of about _PIECE bytes."""
+    """Yield ranges of rows of about _PIECE bytes."""
     rows = len(documents.starts)
     sizes = np.where(documents.starts < 0, 0, documents.ends - documents.starts)
     total = np.cumsum(sizes)

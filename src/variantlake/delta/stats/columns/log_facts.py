@@ -1,9 +1,9 @@
-"""What the log says of all files of a snapshot, as columns that are decoded on demand.
+"""Facts of the log about all files of a snapshot, as columns that are decoded on demand.
 
-The statistics and tags are packed texts; compiled kernels pick out of all of them what one query
-wants: a member of the statistics, one node's counts, one path's bound. What a text does not hold in
-the usual form is read by the plain readers, `stats_reader` and `variant_bounds`, row by row.
-Equal, row by row, to `file_facts.FactsReader`, the twin.
+Statistics and tags are packed texts. Compiled kernels extract from them what one query needs: a
+member of the statistics, one node's counts, one path's bound. The plain readers, `stats_reader` and
+`variant_bounds`, read texts of an unusual form row by row. The facts of each row equal those of the
+twin `file_facts.FactsReader`.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ N = TypeVar("N", bound=np.generic)
 class LogFacts:
     """The facts of these files, as FactColumns.
 
-    `previous` are those of an older version of the same table: what was decoded of texts that they
-    share is not decoded again.
+    `previous` are the facts of an older version of the same table. Texts that both share are not
+    decoded again.
     """
 
     def __init__(
@@ -77,28 +77,28 @@ class LogFacts:
 
     @property
     def parts(self) -> list[FilesPart]:
-        """What the files came in, in their order."""
+        """The batches of files, in the files' order."""
         return [part for part, _ in self._runs]
 
     def pieces(self) -> list[LogFacts]:
-        """The facts of what came in together, each for itself, in the files' order."""
+        """Split into the facts of each batch, in the files' order."""
         return [
             LogFacts(_PartRun(part.texts, rows), self.schema, self) for part, rows in self._runs
         ]
 
     def is_of(self, other: LogFacts) -> bool:
-        """Whether both are of the same files, which came in together."""
+        """Whether both are facts of the same files of one batch."""
         if len(self._runs) != 1 or len(other._runs) != 1 or self.schema != other.schema:
             return False
         (part, rows), (other_part, others) = self._runs[0], other._runs[0]
         return part is other_part and np.array_equal(rows, others)
 
     def forget(self) -> None:
-        """Let go of what was asked for: it refers to this, and would stay for a while."""
+        """Drop cached columns, which refer back to this object and would delay its release."""
         self._memo.clear()
 
     def joined(self, read: Callable[[FilesPart], npt.NDArray[N]]) -> npt.NDArray[N]:
-        """A number of each file, of those that its part has."""
+        """Return a number for each file; `read` returns those of a whole part."""
         found = [
             column if _is_whole(part, rows) else take_rows(column, rows)
             for column, (part, rows) in zip(self.each(read), self._runs, strict=True)
@@ -108,8 +108,8 @@ class LogFacts:
         return np.concatenate(found) if found else np.zeros(0, np.int64)
 
     def each(self, read: Callable[[FilesPart], T]) -> list[T]:
-        """What the parts give; threads share the work if it is much."""
-        # A part that stands there twice is read by one thread.
+        """Return what `read` returns for each part; threads share the work for many files."""
+        # Each part is read once, even if it occurs twice.
         parts = list(dict.fromkeys(self.parts))
         found = dict(zip(parts, map_parts(read, parts, len(self)), strict=True))
         return [found[part] for part in self.parts]
@@ -139,9 +139,9 @@ class LogFacts:
         return found
 
     def of_parts(self, rows: Int64s, found: Sequence[T]) -> Iterator[tuple[T, Int64s, Int64s]]:
-        """What `each` found for the parts that hold some of `rows`.
+        """Yield the result of `each` for every part that has some of `rows`.
 
-        And which of the rows these are, and their rows within the part.
+        With it come the places of these in `rows`, and their rows within the part.
         """
         rising = bool((rows[1:] >= rows[:-1]).all())
         order = np.arange(len(rows)) if rising else np.argsort(rows, kind="stable")
@@ -156,13 +156,13 @@ class LogFacts:
 
 
 def _is_whole(part: FilesPart, rows: Int64s) -> bool:
-    """Whether the rows are all of the part, in their order."""
+    """Whether the rows are all rows of the part, in order."""
     return len(rows) == part.rows and bool((rows == np.arange(part.rows)).all())
 
 
 @dataclass(frozen=True, slots=True)
 class _PartRun:
-    """Files that came in together, as TextRuns."""
+    """Files of one batch, as TextRuns."""
 
     texts: FileTexts
     rows: Int64s
@@ -198,7 +198,7 @@ class _Variant:
 
     def counts(self, rows: Int64s, nodes: Int64s) -> NodeCounts:
         """See VariantColumns."""
-        # One number behind the other: `counts` of a file by columns.
+        # The four numbers of `FilesPart.counts`, by columns.
         table = np.full((4, len(rows)), UNKNOWN, np.int64)
         for path, some in self._paths(rows, nodes):
             for which, found in self._counts(path, take_rows(rows, some)):
@@ -208,7 +208,7 @@ class _Variant:
         return NodeCounts(table[0], table[1], table[2], inside)
 
     def _counts(self, path: Path, rows: Int64s) -> Iterator[tuple[Int64s, Narrow]]:
-        """The four numbers of a node in some of the rows, and which of them these are."""
+        """Yield the places of some of `rows`, with the four numbers of a node in them."""
         if are_few(rows, len(self._facts)):
             for part, which, there in self._facts.of_parts(rows, self._facts.parts):
                 yield which, part.counts(self._column, path, there)
@@ -228,7 +228,7 @@ class _Variant:
         return result
 
     def _paths(self, rows: Int64s, nodes: Int64s) -> Iterator[tuple[Path, Int64s]]:
-        """The paths of these nodes, and which of the rows ask for each: mostly all for one."""
+        """Yield the paths of these nodes, mostly only one, with the places of their rows."""
         layout, paths = self._layout[rows].astype(np.int64), self._facts.layouts.paths
         width = max((len(known) for known in paths), default=0) + 1
         codes = layout * width + nodes

@@ -1,7 +1,8 @@
-"""The statistics of some files from the column `stats_parsed` of a checkpoint, field by field.
+"""Read the statistics of some files from the column `stats_parsed` of a checkpoint.
 
-The texts of the same statistics, if the checkpoint has them, are the rule: what the struct lacks
-is read from them, and a struct that contradicts the texts of some files is not believed for any.
+If the checkpoint also has the texts of the statistics, these have precedence. Fields that the
+struct lacks are read from the texts. A field that contradicts the text of one file is ignored for
+all files.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from variantlake.types import ShreddedType
 
 
 class ParsedStats:
-    """As StatsColumns; `texts` are of the same files. See `parsed_or_texts`."""
+    """Statistics of a struct, as StatsColumns; `texts` are those of the same files."""
 
     def __init__(
         self, struct: StatsStruct, schema: StructType, texts: StatsColumns, num_records: Int64s
@@ -75,7 +76,7 @@ class ParsedStats:
         return [find_in_variants(*side, path, leaf) for side in sides if side is not None]
 
     def _variants(self, side: str, column: ColumnPath) -> tuple[Any, Any] | None:
-        """`metadata` and `value` of one side's bounds; None if they are not to be had so."""
+        """Return `metadata` and `value` of one side's bounds, None if the struct cannot be used."""
         array = self._struct.column((side, *column))
         if array is None or not pa.types.is_struct(array.type):
             return None
@@ -101,7 +102,7 @@ class ParsedStats:
         return found
 
     def agreed(self, path: ColumnPath, column: ColumnPath) -> bool:
-        """Whether what the struct says in `path` of `column` is what the texts say."""
+        """Whether the struct's field at `path`, which is about `column`, agrees with the texts."""
 
         def compare(texts: Any, found: Any) -> bool:
             wanted = _expected(texts, self._schema, column)
@@ -115,7 +116,7 @@ class ParsedStats:
 def parsed_or_texts(
     struct: StatsStruct | None, schema: StructType, texts: StatsColumns
 ) -> StatsColumns:
-    """The statistics by columns if their struct is there for all files, else by their texts."""
+    """Return the statistics from the struct if it counts the rows of all files, else from texts."""
     records = None if struct is None else struct.column(("numRecords",))
     if struct is None or records is None or records.type != pa.int64() or records.null_count:
         return texts
@@ -124,7 +125,7 @@ def parsed_or_texts(
 
 
 def _expected(texts: Any, schema: StructType, column: ColumnPath) -> Any:
-    """`stats_parsed` of these texts, with one column at most."""
+    """Convert these texts to `stats_parsed`, with one column at most."""
     return parsed_stats(
         texts, schema, [column] if column else [], variant_bounds=True, tight_bounds=True
     )
@@ -143,20 +144,20 @@ def _same(found: Any, wanted: Any) -> bool:
 
 
 def _counts(column: Any) -> Int64s:
-    """Counts, -1 for anything else."""
+    """Return the counts, -1 for NULL and negative numbers."""
     found: Int64s = numpy_array(column, -1)
     return np.maximum(found, -1)
 
 
 def _as_type(array: Any, type_: PrimitiveType) -> Any:
-    """A bound as the type of its column; None if it may not be that without loss."""
+    """Convert bounds to the type of their column; None if that may lose something."""
     if array is None or type_.name not in BOUNDED:
         return None
     wanted = arrow_type(type_)
     alike = (
         array.type == wanted
         or (pa.types.is_string(wanted) and is_text(array.type))
-        # Of files that were written before the column was widened.
+        # Files that were written before the column was widened.
         or (pa.types.is_signed_integer(wanted) and pa.types.is_signed_integer(array.type))
         or (pa.types.is_float64(wanted) and pa.types.is_float32(array.type))
     )
@@ -167,7 +168,7 @@ def _as_type(array: Any, type_: PrimitiveType) -> Any:
         array.validate(full=True)  # a string of Parquet need not be UTF-8
     except pa.ArrowInvalid:
         return None
-    # The texts have no form for infinities.
+    # JSON texts cannot express NaN or infinities.
     is_number = pa.types.is_floating(wanted)
     return pc.if_else(pc.is_finite(array), array, None) if is_number else array
 
@@ -175,9 +176,9 @@ def _as_type(array: Any, type_: PrimitiveType) -> Any:
 def find_in_variants(
     metadata: Any, value: Any, path: Path, leaf: ShreddedType
 ) -> tuple[RawColumn, Bools]:
-    """The bound of a leaf in each row, and the rows that hold a bound of any type there."""
+    """Return the bound of a leaf in each row, and the rows that have a bound of any type there."""
     encoded = metadata.dictionary_encode()
-    # Files of one layout share their metadata, so these are few.
+    # Files of one layout share their metadata, so there are few.
     known = [field_ids(each).get(path, -1) for each in encoded.dictionary.to_pylist()]
     codes = numpy_array(encoded.indices, len(known))
     fields = np.array([*known, -1], np.int64)[codes]

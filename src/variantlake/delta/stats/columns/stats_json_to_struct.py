@@ -1,6 +1,6 @@
-"""Statistics and partition values as columns: `stats_parsed` and `partitionValues_parsed`.
+"""Convert statistics and partition values to `stats_parsed` and `partitionValues_parsed`.
 
-The bounds of a Variant column are themselves a Variant column, unshredded, as the protocol has it.
+As the protocol demands, the bounds of a Variant column are an unshredded Variant column.
 Spec: PROTOCOL, "Checkpoints", "Statistics for Variant Columns".
 """
 
@@ -39,7 +39,7 @@ from variantlake.types import Primitive
 def variant_bound_paths(
     schema: StructType, columns: Collection[Column], *, variant_bounds: bool
 ) -> list[Column]:
-    """Where in `stats_parsed` Variants stand, as paths of field names."""
+    """Return the paths of Variants in `stats_parsed`, as field names."""
     if not variant_bounds:
         return []
     found = [path for path in schema.variant_columns(physical=True) if path in columns]
@@ -54,11 +54,11 @@ def parsed_stats(
     variant_bounds: bool,
     tight_bounds: bool,
 ) -> pa.Array[Any]:
-    """The column `stats_parsed` of files with these statistics, an array of strings.
+    """Convert the statistics of files, an array of strings, to the column `stats_parsed`.
 
-    `columns` are the physical paths that have statistics; Variants among them have bounds where
-    `variant_bounds` says so. `tight_bounds` adds the field of tables with deletion vectors. What
-    cannot be understood in a text is null.
+    `columns` are the physical paths with statistics; Variants among them have bounds only with
+    `variant_bounds`. `tight_bounds` adds the field of tables with deletion vectors. A member that
+    cannot be understood becomes null.
     """
     leaves = [(path, leaf.type) for path, leaf in schema.leaves(physical=True) if path in columns]
     bounded = [leaf for leaf in leaves if _has_bounds(leaf[1], variant_bounds=variant_bounds)]
@@ -84,7 +84,7 @@ def _has_bounds(type_: DataType, *, variant_bounds: bool) -> bool:
 
 
 class _Documents:
-    """Statistics of many files, the members that a checkpoint wants taken out."""
+    """The members of many files' statistics that a checkpoint needs."""
 
     def __init__(
         self, texts: pa.Array[Any], leaves: Sequence[Column], bounded: Sequence[Column]
@@ -93,25 +93,25 @@ class _Documents:
         paths += [("nullCount", *path) for path in leaves]
         paths += [(side, *path) for side in ("minValues", "maxValues") for path in bounded]
         self._members = dict(zip(paths, members_of(texts_of(texts), paths), strict=True))
-        # A row is parsed once, however many of its members are unusual.
+        # A row is parsed only once, even if several of its members are unusual.
         self._plain = cache(lambda row: parse_stats(texts[row].as_py(), decimals=True))
         self.absent: pa.Array[Any] = arrow_array(self._members[()].tags != OBJECT)
 
     def counts(self, path: Column) -> pa.Array[Any]:
-        """Counts, null for anything else."""
+        """Return counts, null for anything else."""
         counts = self._members[path].counts()
         found: pa.Array[Any] = arrow_array(counts, mask=counts < 0)
         return found
 
     def flags(self, path: Column) -> pa.Array[Any]:
-        """Truth values, null for anything else."""
+        """Return booleans, null for anything else."""
         tags = self._members[path].tags
         known = np.isin(tags, [Primitive.TRUE, Primitive.FALSE])
         found: pa.Array[Any] = arrow_array(tags == Primitive.TRUE, mask=~known)
         return found
 
     def bounds(self, path: Column, type_: DataType) -> pa.Array[Any]:
-        """One side of a column."""
+        """Return one side's bounds of a column."""
         members: JsonMembers = self._members[path]
 
         def plain(row: int) -> Any:
@@ -125,7 +125,10 @@ class _Documents:
 def parsed_partitions(
     values: pa.Array[Any], schema: StructType, columns: Sequence[str]
 ) -> pa.Array[Any]:
-    """The column `partitionValues_parsed` of maps; what cannot be understood is null."""
+    """Convert partition values, an array of maps, to the column `partitionValues_parsed`.
+
+    A value that cannot be understood becomes null.
+    """
     fields: dict[str, Any] = {}
     for item in schema.fields:
         if item.name in columns and isinstance(item.type, PrimitiveType):
@@ -144,7 +147,7 @@ def _partition(text: str | None, type_: PrimitiveType) -> Any:
 
 
 def _nested(columns: Sequence[tuple[Column, pa.Array[Any]]]) -> pa.Array[Any]:
-    """Columns by path as one struct of structs."""
+    """Nest columns by path into one struct of structs."""
     groups: dict[str, list[tuple[Column, pa.Array[Any]]]] = {}
     for path, column in columns:
         groups.setdefault(path[0], []).append((path[1:], column))

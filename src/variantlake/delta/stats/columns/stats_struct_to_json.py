@@ -1,7 +1,7 @@
-"""The column `stats_parsed` of a checkpoint as the texts that its commits would have held.
+"""Convert the column `stats_parsed` of a checkpoint to the JSON texts that commits would have.
 
-One form of statistics is enough for all who read them. The texts are put together column by column,
-not row by row; what JSON has no form for, and a shredded Variant, is left out, which is unknown.
+So readers of statistics need only one form. The texts are built column by column, not row by row.
+Values without a JSON form, and shredded Variants, are left out, which means unknown.
 Spec: PROTOCOL, "Checkpoint Schema", "Statistics for Variant Columns".
 """
 
@@ -19,13 +19,13 @@ from variantlake.delta.stats import z85
 from variantlake.shredding.layout import is_binary
 
 _PIECE = 16 << 20
-"""Bytes of columns that become text at once: an array of texts cannot hold 2 GB."""
+"""Bytes of columns that are converted at once, because an array of texts cannot hold 2 GB."""
 
 _ESCAPED = '["\\\\\\x00-\\x1f]'
 
 
 def stats_to_json(parsed: Any) -> Any:
-    """The texts of a chunked array `stats_parsed`, null if it is, or is not a struct.
+    """Convert a chunked array `stats_parsed` to texts; null where it is null, or is no struct.
 
     Raises pyarrow.ArrowInvalid for strings that are not UTF-8.
     """
@@ -38,7 +38,7 @@ def stats_to_json(parsed: Any) -> Any:
 
 
 def pieces(rows: Any, most_bytes: int) -> Iterator[Any]:
-    """An array or a table in parts of at most so many bytes, of a row at least."""
+    """Split an array or a table into parts of at most `most_bytes`, but at least one row."""
     if rows.nbytes <= most_bytes or len(rows) < 2:
         yield rows
     else:
@@ -47,7 +47,7 @@ def pieces(rows: Any, most_bytes: int) -> Iterator[Any]:
 
 
 def _value(array: Any) -> Any:
-    """JSON of each value, null for what has no form."""
+    """Return the JSON of each value, null for values without a JSON form."""
     type_ = array.type
     if array.null_count == len(array):
         return pa.nulls(len(array), pa.string())
@@ -60,7 +60,7 @@ def _value(array: Any) -> Any:
         array = array.cast(pa.float64())
         return _where(array.cast(pa.string()), pc.is_finite(array))
     if pa.types.is_timestamp(type_):
-        # Without its zone a moment is that of UTC.
+        # Dropping the zone leaves the time in UTC.
         text = array.cast(pa.timestamp("us"), safe=False).cast(pa.string())
         text = pc.replace_substring(text, " ", "T", max_replacements=1)
         return _moment(text if type_.tz is None else _joined(text, "Z"))
@@ -85,7 +85,7 @@ def _object(array: Any) -> Any:
 
 
 def _variant(array: Any) -> Any:
-    """Bounds of a Variant column in Z85: `metadata`, `value`, and zeros up to whole groups."""
+    """Encode bounds of a Variant column in Z85: `metadata`, `value`, and zeros as padding."""
     parts = {
         field.name: pc.struct_field(array, [number]) for number, field in enumerate(array.type)
     }
@@ -113,7 +113,7 @@ def _string(array: Any) -> Any:
 
 
 def _moment(array: Any) -> Any:
-    """Quoted; a date outside of Arrow's years gives an invalid text."""
+    """Quote dates and times; null for a date outside Arrow's years, whose text is invalid."""
     return _quoted(_where(array, pc.invert(pc.starts_with(array, "<"))))
 
 
@@ -122,7 +122,7 @@ def _quoted(array: Any) -> Any:
 
 
 def _joined(*parts: Any) -> Any:
-    """Row by row; null if a part is."""
+    """Join the parts of each row; null if a part is null."""
     return pc.binary_join_element_wise(*parts, "")
 
 
@@ -131,7 +131,7 @@ def _where(array: Any, chosen: Any) -> Any:
 
 
 def is_text(type_: pa.DataType) -> bool:
-    """Whether an Arrow type is one of those of strings."""
+    """Whether an Arrow type is one of the string types."""
     return (
         pa.types.is_string(type_)
         or pa.types.is_large_string(type_)

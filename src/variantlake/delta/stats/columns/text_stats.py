@@ -1,4 +1,4 @@
-"""The statistics of some files, from their JSON texts: kernels pick out what one query asks."""
+"""Read the statistics of some files from JSON texts; kernels extract what one query needs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SIDES = ("minValues", "maxValues")
 
 
 class StatsColumns(Protocol):
-    """Statistics of some files by column; made anew each time that they are asked for."""
+    """Statistics of some files by column; each call computes them anew."""
 
     @property
     def num_records(self) -> Int64s:
@@ -40,24 +40,24 @@ class StatsColumns(Protocol):
 
     @property
     def tight(self) -> Bools:
-        """Whether bounds are reached by some row."""
+        """Files whose bounds are tight: some row reaches them."""
 
     def nulls(self, column: ColumnPath) -> Int64s:
-        """Null counts as they stand there, -1 if unknown."""
+        """Return null counts as written, -1 if unknown."""
 
     def variant_bounds(
         self, column: ColumnPath, path: Path, leaf: ShreddedType
     ) -> list[tuple[RawColumn, Bools]]:
-        """For both sides the bounds of a leaf, and the files that have one of any type there."""
+        """Return for each side a leaf's bounds, and the files with a bound of any type there."""
 
     def column_bounds(
         self, column: ColumnPath, type_: PrimitiveType, stored: ShreddedType, *, widened: bool
     ) -> list[RawColumn]:
-        """For both sides the bounds of an ordinary column; `widened` as in `bound_of`."""
+        """Return for each side the bounds of an ordinary column; `widened` as in `bound_of`."""
 
 
 class TextStats:
-    """Of texts, as StatsColumns."""
+    """Statistics of JSON texts, as StatsColumns."""
 
     def __init__(self, texts: FileTexts, schema: StructType) -> None:
         self._texts = texts
@@ -66,21 +66,21 @@ class TextStats:
 
     @cached_property
     def _first(self) -> dict[ColumnPath, JsonMembers]:
-        """What every query needs, in one pass: counts of rows, and all about Variant columns."""
+        """The members that every query needs, read in one pass: row counts, and Variant columns."""
         paths: list[ColumnPath] = [("numRecords",), ("tightBounds",)]
         for column in self._variants:
             paths += [(name, *column) for name in ("nullCount", *SIDES)]
         return self._find(paths)
 
     def _find(self, paths: list[ColumnPath]) -> dict[ColumnPath, JsonMembers]:
-        """Members without their texts, which stay packed."""
+        """Return members without a reference to their texts, which stay packed."""
         found = members_of(texts_of(self._texts.stats()), paths)
         return {
             path: replace(each, documents=NO_TEXTS) for path, each in zip(paths, found, strict=True)
         }
 
     def _members(self, column: ColumnPath) -> list[JsonMembers]:
-        """`nullCount`, `minValues` and `maxValues` of a column, without texts."""
+        """Return `nullCount`, `minValues` and `maxValues` of a column, without texts."""
         paths = [(name, *column) for name in ("nullCount", *SIDES)]
         if paths[0] in self._first:
             return [self._first[path] for path in paths]
@@ -146,7 +146,7 @@ def _ordinary(
     *,
     widened: bool,
 ) -> RawColumn:
-    """Numbers, dates and strings by columns; other members, and decimals too wide, by rows."""
+    """Return one side's bounds of a column; decimals that its type rounds are read row by row."""
     up = member[0] == "maxValues"
 
     def plain(row: int) -> Any:
@@ -157,7 +157,7 @@ def _ordinary(
     array = typed_column(members, type_, plain)
     found = raw_bounds(array, type_, stored, up=up, widened=widened)
     if type_.name == "decimal":
-        # One that the type rounds is no value of it, but bounds its values.
+        # A bound that the type would round is no value of the type, but still bounds its values.
         odd = numpy_array(array.is_null()) & (members.tags != MISSING)
         for row in np.flatnonzero(odd).tolist():
             value = bound_of(plain(row), type_, up=up)
@@ -166,6 +166,6 @@ def _ordinary(
 
 
 def _parsed(stats: StringColumn, row: int, *, decimals: bool) -> dict[str, Any] | None:
-    """One file's statistics by the plain parser."""
+    """Parse one file's statistics with the plain parser."""
     text = stats.text(row)
     return parse_stats(None if text is None else text.decode(), decimals=decimals)

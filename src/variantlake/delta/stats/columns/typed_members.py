@@ -1,7 +1,7 @@
-"""Members of JSON texts as Arrow columns of the types that a table's columns have.
+"""Convert members of JSON texts to Arrow columns of the types of a table's columns.
 
-What a member says in the usual form is read by columns. Every other member goes through
-`stats_reader.raw_value`, row by row, whose answer is the rule.
+Members in the usual form are converted column by column. Every other member goes through
+`stats_reader.raw_value` row by row, which is the reference.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ BOUNDED = {*INTEGERS, "string", "float", "double", "decimal", "date", "timestamp
 _WIDE = Context(prec=100)
 _POWERS = np.array([10**k for k in range(19)], np.int64)
 _EXACT_POWERS = np.array([10.0**k for k in range(23)])
-"""Those that a double holds exactly."""
+"""The powers of ten that a double holds exactly."""
 
-# Years that every calendar of every parser knows.
+# Years that all calendars and parsers read alike.
 _DAY = r"^(19|20)\d\d-\d\d-\d\d"
 _TIME = r"T\d\d:\d\d:\d\d(\.\d{1,6})?"
 _PATTERNS = {
@@ -43,9 +43,9 @@ _PATTERNS = {
 def typed_column(
     members: JsonMembers, type_: PrimitiveType, plain: Callable[[int], Any]
 ) -> pa.Array[Any]:
-    """The members as a column of `type_`, one of BOUNDED; null for what does not belong to it.
+    """Convert the members to a column of `type_`, one of BOUNDED; null for other values.
 
-    `plain` gives a row's member as the plain parser does, decimals with every digit.
+    `plain` returns a row's member from the plain parser, decimals with every digit.
     """
     found: pa.Array[Any]
     if type_.name in INTEGERS:
@@ -69,9 +69,9 @@ def typed_column(
 
 
 def raw_array(raws: list[Any], type_: PrimitiveType) -> pa.Array[Any]:
-    """Raw values as the column's type: dates are days, timestamps microseconds."""
+    """Convert raw values to the column's type: dates are days, timestamps microseconds."""
     if type_.name == "decimal":
-        # Arrow does not take 0E+9 for a number of few digits.
+        # Arrow does not accept 0E+9 as a number with few digits.
         unit = Decimal(1).scaleb(-type_.scale)
         raws = [_WIDE.quantize(raw, unit) if _fits(raw, type_) else None for raw in raws]
     found: pa.Array[Any] = arrow_array(raws, arrow_type(type_))
@@ -94,7 +94,7 @@ def _floats(members: JsonMembers, type_: PrimitiveType) -> tuple[Any, Bools]:
     tags, values, scales = members.tags, members.values, members.extras
     numbers = np.where(tags == Primitive.DOUBLE, values.view(np.float64), values)
     usual = (tags == Primitive.DOUBLE) & np.isfinite(numbers)
-    # Zero may have a sign, which an integer does not keep.
+    # Zero may have a sign, which an integer loses.
     usual |= members.integers & (values != 0)
     # A division of two exact numbers is rounded once.
     points = _with_point(members) & (scales < len(_EXACT_POWERS)) & (values != 0)
@@ -112,7 +112,7 @@ def _decimals(members: JsonMembers, type_: PrimitiveType) -> tuple[Any, Bools]:
     shifts = np.where(usual, type_.scale - scales, -1)
     usual &= (shifts >= 0) & (shifts <= 18)
     shifts[~usual] = 0
-    sizes = np.abs(members.values)  # of the least int64 it is negative
+    sizes = np.abs(members.values)  # negative for the least int64
     usual &= (sizes >= 0) & (sizes < _POWERS[18 - shifts])
     values = np.where(usual, members.values, 0) * _POWERS[shifts]
     places = min(type_.precision, 18)
@@ -146,6 +146,6 @@ def _texts(members: JsonMembers, type_: PrimitiveType) -> tuple[Any, Bools]:
 
 
 def unusual_rows(members: JsonMembers) -> list[int]:
-    """The rows whose member only the plain parser can tell."""
+    """Return the rows whose member only the plain parser can read."""
     rows: list[int] = np.flatnonzero(members.tags == UNUSUAL).tolist()
     return rows
