@@ -1,6 +1,6 @@
-"""Which paths of a Variant column become typed columns, in plain Python.
+"""Choose which paths of a Variant column become typed columns; shred and unshred in plain Python.
 
-In: DDL text, or what `inference` makes of a sample. Out: a shredding schema and the Arrow type it
-leads to. Shredding and unshredding stand here too, in `legacy` for the older layout, row by row:
-they are the plain twins that the kernels must equal.
+In: DDL text, or a sample for `inference`. Out: a shredding schema and its Arrow type. Shredding and
+unshredding work row by row here (for the older layout in `legacy`): they are the references that
+the kernels must equal.
 """

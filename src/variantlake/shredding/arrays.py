@@ -1,4 +1,4 @@
-"""Taking Arrow arrays apart, whatever encoding or list type a file gave them."""
+"""Take Arrow arrays apart, whatever their encoding or list type."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ AnyField: TypeAlias = "pa.Field[Any]"
 
 
 def members(arrow: pa.DataType) -> list[AnyField]:
-    """The fields of a struct type, or of the struct below an extension type."""
+    """Return the fields of a struct type, or of the struct below an extension type."""
     return list(struct_storage(arrow))
 
 
 def validity(array: AnyArray) -> list[bool]:
-    """Per slot whether it is not null."""
+    """Return for each slot whether it is not null."""
     valid: list[Any] = array.is_valid().to_pylist()
     return valid
 
 
 def bools_of(array: AnyArray) -> npt.NDArray[np.bool_]:
-    """Booleans without a null as NumPy has them."""
+    """Convert booleans without nulls to NumPy."""
     return np.asarray(numpy_array(array), np.bool_)
 
 
 def valid_of(array: AnyArray) -> npt.NDArray[np.bool_]:
-    """As `validity`, for NumPy."""
+    """Return `validity` as a NumPy array."""
     return bools_of(array.is_valid())
 
 
 def bytes_of(array: AnyArray) -> list[bytes | None]:
-    """The values of a column of bytes of any kind."""
+    """Return the values of a binary column of any type."""
     if isinstance(array, pa.DictionaryArray):
         array = array.dictionary_decode()
     return array.to_pylist()
 
 
 def variants_of(rows: Sequence[tuple[bytes, bytes] | None]) -> pa.StructArray:
-    """struct<metadata, value> of pairs; None is a null with empty bytes below it."""
+    """Make struct<metadata, value> of pairs; None becomes a null with empty bytes below it."""
     return pa.StructArray.from_arrays(
         [
             arrow_array([b"" if row is None else row[part] for row in rows], pa.binary())
@@ -58,7 +58,7 @@ def variants_of(rows: Sequence[tuple[bytes, bytes] | None]) -> pa.StructArray:
 
 
 def struct_of(array: AnyArray) -> pa.StructArray:
-    """The array as a struct. Raises MalformedFile for another type."""
+    """Return the array as a struct. Raises MalformedFile for another type."""
     storage = array.storage if isinstance(array, pa.ExtensionArray) else array
     if not isinstance(storage, pa.StructArray):
         raise MalformedFile(f"expected a group, found {array.type}")
@@ -66,16 +66,16 @@ def struct_of(array: AnyArray) -> pa.StructArray:
 
 
 def parts_of(array: AnyArray) -> list[AnyArray]:
-    """The members of a struct array in their order, null wherever the struct itself is."""
+    """Return the members of a struct array in order, null wherever the struct is null."""
     group = struct_of(array)
     if group.null_count:
         return group.flatten()
-    # pyarrow makes new arrays of all that it flattens.
+    # `flatten` would make new arrays.
     return [group.field(place) for place in range(group.type.num_fields)]
 
 
 def list_of(array: AnyArray) -> pa.ListArray[Any]:
-    """The array as a list with 32-bit offsets. Raises MalformedFile for any other type."""
+    """Convert lists to 32-bit offsets. Raises MalformedFile for a type that is not a list."""
     lists: Any = array
     if isinstance(array, pa.ListViewArray | pa.LargeListViewArray):
         return _gathered(lists, np.asarray(lists.offsets), np.asarray(lists.sizes))
@@ -90,7 +90,7 @@ def list_of(array: AnyArray) -> pa.ListArray[Any]:
 
 
 def _gathered(lists: Any, starts: np.ndarray, sizes: np.ndarray) -> pa.ListArray[Any]:
-    """Lists that may stand anywhere among their elements; pyarrow casts slices of them wrongly."""
+    """Gather lists whose elements are in any order; pyarrow casts slices of them wrongly."""
     is_set = valid_of(lists)
     sizes = np.where(is_set, sizes, 0).astype(np.int64)
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
@@ -100,7 +100,7 @@ def _gathered(lists: Any, starts: np.ndarray, sizes: np.ndarray) -> pa.ListArray
 
 
 def element_field(arrow: pa.DataType) -> AnyField:
-    """The field of a list type's elements. Raises MalformedFile for a type that is not a list."""
+    """Return a list type's element field. Raises MalformedFile for a type that is not a list."""
     field: AnyField | None = getattr(arrow, "value_field", None)
     if field is None:
         raise MalformedFile(f"expected a list, found {arrow}")
@@ -108,10 +108,10 @@ def element_field(arrow: pa.DataType) -> AnyField:
 
 
 def offsets_of(lists: Any) -> tuple[npt.NDArray[np.int64], AnyArray]:
-    """Offsets that start with 0 and the elements that they span, of a list or map of any width.
+    """Return offsets that start with 0, and the elements that they span, of lists or maps.
 
-    A slice of a list array shares its elements with the slices beside it, and what stands below a
-    null is none of them.
+    A slice of a list array shares its elements array with other slices. Elements below a null are
+    left out.
     """
     offsets = np.asarray(lists.offsets, np.int64)
     if not len(offsets):
@@ -127,9 +127,9 @@ def offsets_of(lists: Any) -> tuple[npt.NDArray[np.int64], AnyArray]:
 
 
 def elements_of(lists: AnyArray) -> AnyArray:
-    """The elements of all lists that are not null, one after the other.
+    """Return the elements of all lists that are not null, one after the other.
 
-    What `flatten` does, but of all types: pyarrow cannot flatten UUIDs where a list is null.
+    Unlike pyarrow's `flatten`, this works for all types, such as UUIDs with a null list.
     """
     is_fixed = isinstance(lists, pa.FixedSizeListArray)
     return offsets_of(list_of(lists) if is_fixed else lists)[1]
@@ -138,7 +138,7 @@ def elements_of(lists: AnyArray) -> AnyArray:
 def list_array(
     arrow: pa.DataType, offsets: Any, elements: AnyArray, nulls: AnyArray
 ) -> pa.ListArray[Any]:
-    """Lists of elements, of exactly this type; offsets start with 0 and fit 32 bits."""
+    """Make lists of exactly this type; offsets start with 0 and fit 32 bits."""
     made: Any = pa.ListArray.from_arrays(
         arrow_array(offsets, pa.int32()), elements, type=arrow, mask=cast("Any", nulls)
     )
@@ -146,14 +146,14 @@ def list_array(
 
 
 def element_at(lists: AnyArray, index: int) -> AnyArray:
-    """The element of each list at an index, null beyond its end."""
+    """Return the element of each list at an index, null beyond its end."""
     offsets, elements = offsets_of(list_of(lists))
     places = offsets[:-1] + index
     return elements.take(arrow_array(places, pa.int64(), mask=places >= offsets[1:]))
 
 
 def map_array(arrow: pa.DataType, offsets: Any, parts: list[AnyArray], nulls: AnyArray) -> AnyArray:
-    """A map of keys and items, of exactly this type; the stubs know no nulls of a map."""
+    """Make maps of exactly this type; pyarrow's stubs lack the mask."""
     make: Any = pa.MapArray.from_arrays
     made: AnyArray = make(arrow_array(offsets, pa.int32()), *parts, type=arrow, mask=nulls)
     return made
@@ -162,14 +162,14 @@ def map_array(arrow: pa.DataType, offsets: Any, parts: list[AnyArray], nulls: An
 def map_leaves(
     array: Any, change: Callable[[AnyArray], AnyArray], leaf: pa.DataType | None = None
 ) -> AnyArray:
-    """The array with its leaves changed, in their order; they may change their type, too.
+    """Apply `change` to the leaves of an array, in order; it may change their type, too.
 
-    What is of the type `leaf` is a leaf as a whole.
+    Arrays of the type `leaf` are leaves as a whole.
     """
     if array.type == leaf:
         return change(array)
     if isinstance(array, pa.StructArray):
-        # Flattened: what stands below a null group is null.
+        # Flattened, so that values below a null group are null.
         children = [map_leaves(child, change, leaf) for child in array.flatten()]
         fields = members(array.type)
         fields = [f.with_type(child.type) for f, child in zip(fields, children, strict=True)]
@@ -194,7 +194,7 @@ def map_types(
     change: Callable[[pa.DataType], pa.DataType],
     leaf: pa.DataType | None = None,
 ) -> pa.DataType:
-    """The type that `map_leaves` makes of arrays of a type, whose leaves change theirs so."""
+    """Return the type of `map_leaves` for arrays of a type; `change` is that of leaf types."""
 
     def below(field: AnyField) -> AnyField:
         return field.with_type(map_types(field.type, change, leaf))

@@ -1,8 +1,8 @@
-"""DDL text of a shredding schema: `kind STRING, commit STRUCT<langs: ARRAY<STRING>>`.
+"""Parse and write DDL of a shredding schema: `kind STRING, commit STRUCT<langs: ARRAY<STRING>>`.
 
 A root that is an object is written as the list of its fields, any other root as the bare type
 (`BIGINT`, `ARRAY<STRING>`, `VARIANT` for a column that is not shredded). `STRUCT<...>` as the root
-parses too. Names that are not plain ASCII identifiers stand in backticks, with a backtick doubled.
+parses too. Names that are not plain ASCII identifiers are in backticks, with inner ones doubled.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSch
 from variantlake.types import ShreddedType
 
 MAX_SCHEMA_DEPTH = 100
-"""Our limit on nested objects and arrays of a schema; each level is two levels of a Parquet one."""
+"""Our limit on nested objects and arrays; an object takes two levels in Parquet, an array three."""
 
 _TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)*+`)|(\w+)|([<>:,()]))")
 
 
 def parse_ddl(text: str) -> ShreddingSchema:
-    """The schema that a DDL text means.
+    """Parse a DDL text.
 
-    Type names and `STRUCT`, `ARRAY`, `VARIANT` are case-insensitive, field names are not; the
-    colon between a name and its type is optional. Two fields that differ only by case are
-    accepted, because files of other writers hold them (`check_writable` refuses them).
+    Type names and `STRUCT`, `ARRAY`, `VARIANT` are case-insensitive, field names are not. The colon
+    between a name and its type is optional. Two fields may differ only by case, because files of
+    other writers have such fields (`check_writable` refuses them).
 
-    Raises InvalidSchema with the offset of what was not understood.
+    Raises InvalidSchema with the offset of the error.
     """
     parser = _ShreddingDdlParser(text, _tokens(text))
     root = parser.bare_type(0) if parser.starts_with_type() else Object(parser.fields(0, end=""))
@@ -37,9 +37,9 @@ def parse_ddl(text: str) -> ShreddingSchema:
 
 
 def format_ddl(schema: ShreddingSchema) -> str:
-    """The canonical DDL of a schema; `parse_ddl` of it gives an equal schema.
+    """Write the canonical DDL of a schema; `parse_ddl` of it returns an equal schema.
 
-    Raises InvalidSchema for an object without fields, which no Parquet group can be.
+    Raises InvalidSchema for an object without fields, since Parquet has no empty groups.
     """
     if isinstance(schema.root, Object):
         return ", ".join(
@@ -69,7 +69,7 @@ def _some_fields(node: Object) -> tuple[tuple[str, Node], ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Token:
-    """A quoted name (`quoted`), a word or one of `<>:,()`; at the end an empty text."""
+    """A quoted name (`quoted`), a word, or one of `<>:,()`; the last token is an empty text."""
 
     text: str
     offset: int
@@ -96,7 +96,7 @@ def _tokens(text: str) -> list[_Token]:
 
 
 class _ShreddingDdlParser:
-    """Recursive descent over the tokens, one method per rule of the grammar."""
+    """A recursive descent parser, with one method per rule of the grammar."""
 
     def __init__(self, text: str, tokens: list[_Token]) -> None:
         self._text = text
@@ -104,7 +104,7 @@ class _ShreddingDdlParser:
         self._position = 0
 
     def starts_with_type(self) -> bool:
-        """Whether the text is a bare type: one word, or a word with `<` or `(` behind it."""
+        """Whether the text is a bare type: one word, or a word before `<` or `(`."""
         first = self._tokens[0]
         if first.quoted or not first.text:
             return False
@@ -112,7 +112,7 @@ class _ShreddingDdlParser:
         return not second.quoted and second.text in ("", "<", "(")
 
     def fields(self, depth: int, *, end: str) -> tuple[tuple[str, Node], ...]:
-        """`name [:] type` separated by commas, up to the token `end`, which is not consumed."""
+        """Parse `name [:] type` separated by commas, up to the token `end`, which stays."""
         fields: dict[str, Node] = {}
         while True:
             name = self._next()
@@ -128,7 +128,7 @@ class _ShreddingDdlParser:
             self._expect(",")
 
     def bare_type(self, depth: int) -> Node:
-        """One type."""
+        """Parse one type."""
         token = self._next()
         if token.quoted or not _is_word(token):
             raise self._error(token, "expected a type")
@@ -151,13 +151,13 @@ class _ShreddingDdlParser:
                 return self._leaf(token)
 
     def expect_end(self) -> None:
-        """Refuse anything that is left."""
+        """Refuse any further token."""
         token = self._next()
         if token.text or token.quoted:
             raise self._error(token, f"unexpected {token.text!r}")
 
     def _leaf(self, name: _Token) -> Leaf:
-        """A primitive type, its precision and scale included, as `ShreddedType` parses it."""
+        """Parse a primitive type with its precision and scale, as `ShreddedType` does."""
         text = name.text
         if self._peek_is("("):
             while not self._peek_is(")"):

@@ -1,4 +1,4 @@
-"""The key dictionary of one row, as shredding and rebuilding look keys up in it."""
+"""The key dictionary of one row, in which shredding and unshredding look up keys."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from variantlake.types import BasicType
 
 
 class RowDictionary:
-    """A row's `metadata` with the way from keys to ids; keys that it lacks can be added.
+    """A row's `metadata` with a map from keys to ids, to which missing keys can be added.
 
-    Rows share the decoded metadata, never the added keys.
+    Rows share the decoded metadata, but not added keys.
     """
 
     __slots__ = ("_added", "_bytes", "_ids", "decoded")
@@ -27,31 +27,31 @@ class RowDictionary:
         self._added: dict[str, int] = {}
 
     def has(self, key: str) -> bool:
-        """Whether the row's own dictionary holds a key."""
+        """Whether the row's dictionary holds a key, without added ones."""
         return key in self._ids
 
     def id_of(self, key: str) -> int:
-        """The id of a key, the first one if it is repeated; a key that is not there gets one."""
+        """Return the id of a key, the first one if it is repeated; adds a missing key."""
         found = self._ids.get(key)
         if found is None:
             found = self._added.setdefault(key, len(self.decoded.keys) + len(self._added))
         return found
 
     def object_of(self, fields: Mapping[str, bytes]) -> bytes:
-        """An object of encoded values, whose keys get ids."""
-        # Code point order is the order of the UTF-8 bytes that the encoding asks for.
+        """Encode an object of encoded values; adds missing keys."""
+        # The encoding requires the order of UTF-8 bytes, which is that of code points.
         names = sorted(fields)
         return encode_object([self.id_of(name) for name in names], [fields[n] for n in names])
 
     def encode(self) -> bytes:
-        """The metadata that all ids given out refer to: the row's own bytes if none was added."""
+        """Return metadata for all ids: the row's bytes if no key was added."""
         if not self._added:
             return self._bytes
         return encode_metadata([*self.decoded.keys, *self._added])
 
 
 def value_at(metadata: bytes | None, value: bytes, path: Path) -> bytes | None:
-    """What stands at a path of a Variant; the metadata is decoded only if a step needs it."""
+    """Return the value at a path of a Variant, None if missing; decodes metadata only if needed."""
     if not path.steps:
         return value
     if basic_type(value) not in (BasicType.OBJECT, BasicType.ARRAY):

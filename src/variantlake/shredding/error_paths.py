@@ -1,4 +1,4 @@
-"""The path of an error, put together while it unwinds."""
+"""Build the path of an error while it propagates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from variantlake.paths import Path
 
 @contextmanager
 def below(step: str | int) -> Iterator[None]:
-    """Puts a step in front of the path of an error that passes."""
+    """Prepend a step to the path of an error that is raised inside."""
     try:
         yield
     except VariantLakeError as error:

@@ -1,12 +1,12 @@
-"""Which scalars a typed column holds, and as what raw value.
+"""Decide which scalars fit a typed column, and convert them to and from its raw values.
 
-A raw value is what the column stores: an int for integers, dates (days), times (micros) and
-timestamps (in their unit), a Decimal with the column's scale, bool, float, str, bytes, UUID.
-Strings that come out of a file are bytes until their row is read, for they may not be UTF-8.
+A column stores raw values: an int for integers, dates (days), times (micros) and timestamps (in
+their unit), a Decimal with the column's scale, bool, float, str, bytes, UUID. Strings from a file
+are bytes until their row is read, because they may not be UTF-8.
 
-Exact numbers fit by value, whatever their encoded width: the specification makes int8 1 and
-decimal16 1.00 the same value. All other types fit by their exact encoded type, so that a column of
-micros never swallows nanos.
+Exact numbers fit by value, whatever their encoded width: in the specification, int8 1 and decimal16
+1.00 are the same value. All other types must have the exact encoded type, so that a column of
+micros never takes nanos.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Raw: TypeAlias = bool | int | float | Decimal | str | bytes | uuid.UUID
 
 
 def fit(scalar: Scalar, column: ShreddedType) -> Raw | None:
-    """The raw value that `column` stores for the scalar, None when it cannot hold it exactly."""
+    """Return the raw value of a scalar in `column`, None if it cannot hold it exactly."""
     if PRIMITIVES[scalar.type].family is not Family.EXACT_NUMERIC:
         return scalar.value if scalar.type in column.info.primitives else None
     unscaled, scale = exact_parts(scalar)
@@ -55,7 +55,7 @@ def fit(scalar: Scalar, column: ShreddedType) -> Raw | None:
 
 
 def _rescaled(unscaled: int, scale: int, wanted: int) -> int | None:
-    """The unscaled integer of the same number at another scale, None if there is none."""
+    """Return the unscaled integer of a number at another scale, None if there is none."""
     power: int = 10 ** abs(wanted - scale)
     if scale <= wanted:
         return unscaled * power
@@ -64,7 +64,7 @@ def _rescaled(unscaled: int, scale: int, wanted: int) -> int | None:
 
 
 def raw_array(raws: list[Raw | None], column: ShreddedType) -> AnyArray:
-    """The Arrow array of a column; None is null."""
+    """Make the Arrow array of a column; None is null."""
     if column.kind is Kind.UUID:
         storage = [raw.bytes if isinstance(raw, uuid.UUID) else None for raw in raws]
         return pa.ExtensionArray.from_storage(pa.uuid(), arrow_array(storage, pa.binary(16)))
@@ -74,7 +74,7 @@ def raw_array(raws: list[Raw | None], column: ShreddedType) -> AnyArray:
 
 
 def raws_of(array: AnyArray) -> list[Raw | None]:
-    """The raw values of an Arrow array of any type that a column may have; null is None."""
+    """Return the raw values of an Arrow array of any type that a column may have; null is None."""
     if isinstance(array, pa.DictionaryArray):
         array = array.dictionary_decode()
     if isinstance(array, pa.ExtensionArray):
@@ -93,7 +93,7 @@ _BYTES_OF: dict[pa.DataType, pa.DataType] = {
 
 
 def _view_of(arrow: pa.DataType) -> pa.DataType | None:
-    """The integers behind dates, times and timestamps: Python's own types lose nanoseconds."""
+    """Return the integer type behind dates, times and timestamps; Python's types lose nanos."""
     if pa.types.is_date32(arrow):
         return pa.int32()
     if pa.types.is_time64(arrow) or pa.types.is_timestamp(arrow):
@@ -102,10 +102,10 @@ def _view_of(arrow: pa.DataType) -> pa.DataType | None:
 
 
 def encoded_type(arrow: pa.DataType) -> Primitive:
-    """The primitive that the values of a column are encoded as (TRUE for booleans).
+    """Return the primitive in which the values of a column are encoded (TRUE for booleans).
 
-    A decimal has the width of its precision, or of the Arrow type if that is wider on purpose
-    (a DECIMAL(9,4) stored in 8 bytes is a decimal8). Spec: VariantEncoding, decimal table.
+    A decimal has the width of its precision, or that of the Arrow type if wider (a DECIMAL(9,4)
+    stored in 8 bytes is a decimal8). Spec: VariantEncoding, decimal table.
     """
     arrow = plain_type(arrow)
     column = ShreddedType.from_arrow(arrow)
@@ -118,7 +118,7 @@ def encoded_type(arrow: pa.DataType) -> Primitive:
 
 
 def scalar_of(raw: Raw, primitive: Primitive) -> Scalar:
-    """The scalar that a raw value of a column stands for; `primitive` from `encoded_type`.
+    """Convert a raw value of a column to a scalar; `primitive` is its `encoded_type`.
 
     Raises MalformedVariant for a string that is not UTF-8.
     """
@@ -130,9 +130,9 @@ def scalar_of(raw: Raw, primitive: Primitive) -> Scalar:
 
 
 def number_of(raw: Raw, primitive: Primitive, form: int) -> Scalar:
-    """The same of a column whose numbers come back in this form: see `values.NumberForms`.
+    """Convert a raw value of a column with this form of numbers (`values.AS_STORED` and so on).
 
-    Without a fraction it is an integer, if 64 bits hold it.
+    A number without a fraction becomes an integer only if it fits 64 bits.
     """
     if form == AS_STORED or not isinstance(raw, Decimal):
         return scalar_of(raw, primitive)

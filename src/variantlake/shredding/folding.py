@@ -1,8 +1,8 @@
-"""Keys that readers who ignore case would take for one another.
+"""Fold keys that case-insensitive readers confuse with one another.
 
-Spark resolves nested Parquet fields without regard to case unless told otherwise: asked for `ID`
-in a file if only `id` is a column, it silently returns `id`. So of sibling keys that fold to the
-same text, one at most may be a column.
+By default Spark resolves nested Parquet fields without regard to case: for `ID` in a file with only
+a column `id`, it silently returns `id`. So at most one of the sibling keys that fold to the same
+text may be a column.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from collections.abc import Iterable
 
 
 def fold_key(key: str) -> str:
-    """A text equal for all keys that some case-insensitive comparison takes for equal.
+    """Return a text that is equal for all keys that some case-insensitive comparison finds equal.
 
-    Coarser than each of Unicode case folding, Java's `equalsIgnoreCase` and `toLowerCase`: the
-    Kelvin sign is `k`, the long s is `s`, dotless and dotted i are `i`. Too coarse costs a column,
-    too fine costs a wrong answer.
+    It is coarser than each of Unicode case folding, Java's `equalsIgnoreCase` and `toLowerCase`:
+    the Kelvin sign is `k`, the long s is `s`, dotless and dotted i are `i`. A folding that is too
+    coarse costs a column, one that is too fine a wrong answer.
     """
     # Java's Character.toLowerCase('\u0130') is a bare i, its String.toLowerCase an i with U+0307.
     return key.upper().casefold().replace("i\u0307", "i")
 
 
 def folded_twins(names: Iterable[str]) -> dict[str, list[str]]:
-    """The names that share their folded form with another name, by that form."""
+    """Group the names that share their folded form with another name, by that form."""
     groups: dict[str, list[str]] = {}
     for name in names:
         groups.setdefault(fold_key(name), []).append(name)

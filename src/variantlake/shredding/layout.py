@@ -1,4 +1,4 @@
-"""The Arrow type that a shredded Variant column has, and the schema that an Arrow type means.
+"""Convert a shredding schema to the Arrow type of a shredded Variant column, and back.
 
     struct<metadata: binary not null, value: binary, typed_value: T>
 
@@ -34,15 +34,15 @@ VARIANT_TYPE = pa.struct(
 """An unshredded Variant in Arrow; SQL NULL is a null struct."""
 
 VARIANT_EXTENSION = "arrow.parquet.variant"
-"""The extension type that says so. Spec: Arrow, "Canonical Extension Types", "Parquet Variant"."""
+"""Arrow's extension type. Spec: Arrow, "Canonical Extension Types", "Parquet Variant"."""
 
 
 def arrow_type(schema: ShreddingSchema) -> pa.StructType:
-    """The type of a column shredded by `schema`, exactly as our writers make it.
+    """Return the type of a column shredded by `schema`, exactly as our writers make it.
 
-    `value` is nullable wherever a `typed_value` stands beside it, and in every field of an object
-    (null means missing). It is not null at an unshredded root and in the elements of an array that
-    have no `typed_value` (an element is never missing).
+    `value` is nullable in a group with a `typed_value`, and in every field of an object (null means
+    missing). It is not nullable at an unshredded root, and in array elements without `typed_value`
+    (an element is never missing).
 
     Raises InvalidSchema for a schema that `check_writable` refuses.
     """
@@ -56,7 +56,7 @@ def check_writable(schema: ShreddingSchema) -> None:
 
     Raises InvalidSchema, with the path, for an object without fields (Parquet has no empty groups),
     for two fields of one object that differ only by case (readers confuse them), for a name that
-    is not Unicode text, and for one that nests deeper than our limit.
+    is not Unicode text; and without a path for a schema that nests deeper than our limit.
     """
     _check_node(schema.root, Path())
 
@@ -91,14 +91,14 @@ def _is_text(name: str) -> bool:
 
 
 def _group_fields(node: Node, *, may_be_missing: bool) -> list[pa.Field[pa.DataType]]:
-    """`value` and `typed_value` of the group that stands for `node`."""
+    """Return the fields `value` and `typed_value` of the group of `node`."""
     if isinstance(node, Untyped):
         return [pa.field(VALUE, pa.binary(), nullable=may_be_missing)]
     return [pa.field(VALUE, pa.binary()), pa.field(TYPED_VALUE, typed_value_type(node))]
 
 
 def typed_value_type(node: Leaf | Object | Array) -> pa.DataType:
-    """The Arrow type of the `typed_value` of one node."""
+    """Return the Arrow type of the `typed_value` of one node."""
     match node:
         case Leaf(type=shredded):
             return shredded.arrow
@@ -115,10 +115,10 @@ def typed_value_type(node: Leaf | Object | Array) -> pa.DataType:
 
 
 def schema_of(arrow: pa.DataType) -> ShreddingSchema:
-    """The shredding that an Arrow struct has, from the names of its fields, in any order.
+    """Derive the shredding schema of an Arrow struct from the names of its fields, in any order.
 
-    Fields whose name starts with `_` are ignored in every group. A group without `value` or
-    without `typed_value` is accepted, one with neither is not.
+    Fields whose names start with `_` are ignored, but not inside a shredded object. A group may
+    lack `value` or `typed_value`, but not both.
 
     Raises MalformedFile, naming the path, for a group that is not a shredded Variant, InvalidSchema
     for a `typed_value` of a type that the specification does not have.
@@ -172,7 +172,7 @@ def _field_node(arrow: pa.DataType, path: Path) -> Node:
 
 
 def group_members(group: pa.StructType, path: Path, known: Sequence[str]) -> dict[str, pa.DataType]:
-    """The types of the fields of a Variant group that count: those `known`.
+    """Return the types of the `known` fields of a Variant group.
 
     Raises MalformedFile for any other name that does not start with `_`, and for a repeated one.
     Spec: delta-variant-type, "Writer Requirements".
@@ -193,7 +193,7 @@ def group_members(group: pa.StructType, path: Path, known: Sequence[str]) -> dic
 
 
 def object_fields(arrow: pa.DataType, path: Path) -> Iterator[tuple[Path, pa.DataType]]:
-    """The fields of the group of a shredded object, each with its path. Raises MalformedFile."""
+    """Yield the fields of a shredded object with their paths. Raises MalformedFile."""
     seen: set[str] = set()
     for field in struct_storage(arrow):
         child = path.child(field.name)
@@ -204,7 +204,7 @@ def object_fields(arrow: pa.DataType, path: Path) -> Iterator[tuple[Path, pa.Dat
 
 
 def leaf_of(arrow: pa.DataType, path: Path) -> Leaf:
-    """The leaf that a primitive `typed_value` of this type is. Raises InvalidSchema."""
+    """Return the leaf of a primitive `typed_value` of this type. Raises InvalidSchema."""
     try:
         return Leaf(ShreddedType.from_arrow(plain_type(arrow)))
     except InvalidSchema as error:
@@ -214,7 +214,7 @@ def leaf_of(arrow: pa.DataType, path: Path) -> Leaf:
 
 
 def plain_type(arrow: pa.DataType) -> pa.DataType:
-    """The type of the values behind a dictionary encoding, else the type itself."""
+    """Return the value type of a dictionary type, any other type as it is."""
     return arrow.value_type if isinstance(arrow, pa.DictionaryType) else arrow
 
 
@@ -250,13 +250,13 @@ def is_list(arrow: pa.DataType) -> bool:
 
 
 def element_type(arrow: pa.DataType) -> pa.DataType:
-    """The type of a list type's elements; the stubs know it of few list types."""
+    """Return the type of a list type's elements, which pyarrow's stubs have only for few."""
     element: pa.DataType = cast("Any", arrow).value_type
     return element
 
 
 def map_type(key: pa.Field[Any], item: pa.Field[Any]) -> pa.DataType:
-    """The map of two fields; the stubs take types alone."""
+    """Make a map type of two fields; pyarrow's stubs accept only types."""
     made: pa.DataType = cast("Any", pa).map_(key, item)
     return made
 
@@ -267,7 +267,7 @@ def is_struct(arrow: pa.DataType) -> bool:
 
 
 def struct_storage(arrow: pa.DataType) -> pa.StructType:
-    """The struct itself or the one below an extension type."""
+    """Return a struct type, or that below an extension type. Raises MalformedFile for others."""
     storage = _storage(arrow)
     if not isinstance(storage, pa.StructType):
         raise MalformedFile(f"expected a group, found {arrow}")

@@ -1,11 +1,11 @@
-"""The plain Arrow types that files are read as and written from, whatever form the rows came in.
+"""Convert Arrow arrays to the plain types in which files are read and written.
 
-A file may say that its texts are views (delta-rs's do): filters and sorts of pyarrow refuse them,
-so a reader gives texts.
+The schema in a file may ask for view types (delta-rs's does), which pyarrow cannot filter or sort,
+so readers replace them by strings and binaries.
 
-pyarrow's Parquet writer counts as null of a dictionary inside of a struct what the indices say, and
-not the rows whose struct is null: a footer with that count misleads its readers. Views of texts it
-cannot slice. Lists have 32-bit offsets, for a file has one form of them.
+For a dictionary in a struct, pyarrow's Parquet writer counts the nulls of the indices and not the
+rows whose struct is null, so the null count in the footer would be wrong. It also cannot slice
+views. Lists get 32-bit offsets, since files have only one form of lists.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _PLAIN: dict[pa.DataType, pa.DataType] = {
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type that a column is written from: a dictionary may stay if nothing is around it."""
+    """Return the type for writing a column. A dictionary stays if the column itself is one."""
     return kind if isinstance(kind, pa.DictionaryType) else map_types(kind, _plain_leaf)
 
 
 def plain_array(array: AnyArray) -> AnyArray:
-    """The array in its `plain_type`."""
+    """Convert an array to its `plain_type`."""
     return array if plain_type(array.type) == array.type else map_leaves(array, _plain)
 
 
 def viewless_type(kind: pa.DataType) -> pa.DataType:
-    """The type with texts for views of texts. One without views stays as it is."""
+    """Replace view types by plain ones. A type without views is returned as it is."""
     views: list[pa.DataType] = []
 
     def changed(leaf: pa.DataType) -> pa.DataType:
@@ -44,7 +44,7 @@ def viewless_type(kind: pa.DataType) -> pa.DataType:
 
 
 def viewless_array(array: AnyArray) -> AnyArray:
-    """The array in its `viewless_type`."""
+    """Convert an array to its `viewless_type`."""
     return array if viewless_type(array.type) == array.type else map_leaves(array, _viewless)
 
 
@@ -54,7 +54,7 @@ def _viewless(array: AnyArray) -> AnyArray:
 
 
 def _plain_leaf(kind: pa.DataType) -> pa.DataType:
-    """The type of `_plain` leaves."""
+    """Return the type that `_plain` gives to leaves."""
     values = layout.plain_type(kind)
     return _PLAIN.get(values, values)
 

@@ -1,7 +1,7 @@
-"""The rules that the rows of a Variant column must keep, all of them, and what breaks them.
+"""Find every broken rule in the rows of a Variant column.
 
-Reading stops at the first row that it cannot understand; this goes on, and also names what reading
-tolerates. Spec: VariantEncoding and VariantShredding.
+Reading stops at the first row that it cannot understand. This module goes on, and also reports what
+reading tolerates. Spec: VariantEncoding and VariantShredding.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ DAY_MICROS = 86_400_000_000
 
 
 class ShreddingRule(enum.Enum):
-    """What is demanded, in a few words."""
+    """The rules, in a few words."""
 
     FILE = "the file can be read"
     GROUP = "the group is a Variant by its fields and types"
@@ -65,9 +65,9 @@ class Problem:
 
 
 def problems(array: pa.StructArray) -> Iterator[Problem]:
-    """Every broken rule in the rows of a Variant column.
+    """Yield every broken rule in the rows of a Variant column.
 
-    Raises MalformedFile or InvalidSchema when the column is no Variant at all.
+    Raises MalformedFile or InvalidSchema when the column is not a Variant.
     """
     schema_of(array.type)
     storage = struct_of(array)
@@ -105,15 +105,15 @@ class _TypedRules(Protocol):
         """Whether the typed_value of slot `i` is not null."""
 
     def check(self, i: int, row: RowDictionary, path: Path, value: bytes | None) -> _Broken:
-        """What is wrong with slot `i` of a row, whose typed_value is set."""
+        """Yield the broken rules of slot `i`, whose typed_value is set; `row` is its dictionary."""
 
     @property
     def misplaced(self) -> tuple[BasicType, ShreddingRule] | None:
-        """What must not stand in `value` alone, and the rule that says so."""
+        """The type that `value` must not hold alone, and the rule for that."""
 
 
 class _GroupRules:
-    """The checks of a `value` and its `typed_value`. `required`: missing is a broken rule."""
+    """The checks of a `value` and its `typed_value`. `required`: it must not be missing."""
 
     def __init__(self, group: pa.StructArray, *, required: bool) -> None:
         names = {field.name for field in members(group.type)}
@@ -129,7 +129,7 @@ class _GroupRules:
         return self._valid[i] and (typed or value is not None)
 
     def check(self, i: int, row: RowDictionary, path: Path) -> _Broken:
-        """What is wrong with slot `i`."""
+        """Yield the broken rules of slot `i`."""
         if not self.is_set(i):
             if self._required:
                 yield path, ShreddingRule.REQUIRED, "value and typed_value are both null"

@@ -1,9 +1,9 @@
 """The shredding schema: which paths of a Variant column become typed columns.
 
 Its text form is DDL, `kind STRING, commit STRUCT<record: STRUCT<langs: ARRAY<STRING>>>`, stored in
-a table property and in file tags; `VARIANT` stands for a field or element that has a column of its
-own but no `typed_value`. A schema whose root is not an object is written as the bare type
-(`BIGINT`, `ARRAY<STRING>`).
+a table property and in file tags. `VARIANT` is a field or element with a `value` column but no
+`typed_value`. A schema whose root is not an object is written as the bare type (`BIGINT`,
+`ARRAY<STRING>`).
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Untyped:
-    """`value` alone: the field stands apart from its parent's residual but has no `typed_value`."""
+    """`value` alone: the field is not in its parent's residual, but has no `typed_value`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Object:
     """`value` + a group of named fields, in file order.
 
-    Field names are unique, and no two of them are equal under Unicode case folding (EXACTNESS,
-    rule 5) in schemas that we make; schemas read from foreign files may break that.
+    Field names are unique. In schemas that we make, no two of them are equal under Unicode case
+    folding (EXACTNESS, rule 5); schemas of other writers' files may break that.
     """
 
     fields: tuple[tuple[str, Node], ...]
 
     def get(self, name: str) -> Node | None:
-        """The field of exactly this name."""
+        """Return the field of exactly this name, None if there is none."""
         return next((node for key, node in self.fields if key == name), None)
 
 
@@ -49,7 +49,7 @@ class Array:
     element: Node
 
     def inside(self) -> Iterator[Node]:
-        """The nodes of its elements at every depth, parents first, in file order."""
+        """Yield the nodes of its elements at every depth, parents first, in file order."""
         yield from subtree(self.element)
 
 
@@ -63,17 +63,16 @@ class ShreddingSchema:
     root: Node = Untyped()
 
     def nodes(self) -> Iterator[tuple[Path, Node]]:
-        """Every node outside of arrays with its path, parents first, in file order.
+        """Yield the nodes outside arrays with their paths, parents first, in file order.
 
-        Arrays are given as one node; what is inside them has no single path.
+        An array is one node; the nodes inside it have no single path.
         """
         yield from _walk(Path(), self.root)
 
     def find(self, path: Path) -> tuple[Node, Path]:
-        """The deepest node on the way to `path`, and that node's own path.
+        """Return the deepest node on the way to `path`, and that node's path.
 
-        The result's path equals `path` when the path itself is a node. Array steps stop at the
-        Array node.
+        That path equals `path` if there is a node at `path`. Array steps stop at the Array node.
         """
         node, depth = self.root, 0
         for step in path.steps:
@@ -85,7 +84,7 @@ class ShreddingSchema:
 
 
 def type_name(node: Node) -> str:
-    """The type of a node as reports show it: DDL of a leaf, else what it holds."""
+    """Return the type of a node for reports: DDL for a leaf, else STRUCT, ARRAY or VARIANT."""
     match node:
         case Leaf(type=stored):
             return stored.ddl
@@ -97,7 +96,7 @@ def type_name(node: Node) -> str:
 
 
 def subtree(node: Node) -> Iterator[Node]:
-    """A node and all below it, those in arrays as well, parents first, in file order."""
+    """Yield a node and all below it, also in arrays, parents first, in file order."""
     yield node
     if isinstance(node, Object):
         for _, child in node.fields:
@@ -107,7 +106,7 @@ def subtree(node: Node) -> Iterator[Node]:
 
 
 def without_fields(schema: ShreddingSchema, names: Collection[str]) -> ShreddingSchema:
-    """The schema without the fields of these names, at any depth."""
+    """Remove the fields with these names, at any depth."""
     return ShreddingSchema(_without(schema.root, names))
 
 

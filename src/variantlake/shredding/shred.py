@@ -1,6 +1,6 @@
-"""Shredding in plain Python: from Variants to the Arrow arrays of a shredded column.
+"""Shred Variants into the Arrow arrays of a shredded column, in plain Python.
 
-The reference for the compiled shredder. Spec: VariantShredding.
+This is the reference for the compiled shredder. Spec: VariantShredding.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from variantlake.types import BasicType, ShreddedType
 def shred(values: Iterable[Variant | None], schema: ShreddingSchema) -> pa.StructArray:
     """Shred Variants; None is SQL NULL.
 
-    Returns an array of `layout.arrow_type(schema)`. Every row keeps its own metadata, to whose
-    dictionary the residual `value`s refer. A null row holds empty bytes in the members that are not
-    nullable. Values that stay whole are copied and not looked into, so that a type of a later
-    version passes through.
+    Returns an array of `layout.arrow_type(schema)`. Every row keeps its metadata, to whose
+    dictionary the residual `value`s refer. A null row has empty bytes in the members that are not
+    nullable. Values that stay whole are copied without decoding, so a type of a later version
+    passes through.
 
-    Raises MalformedVariant, with row and path if the bytes on the way to a column are no
+    Raises MalformedVariant, with row and path, if the bytes on the way to a column are not a
     Variant; InvalidSchema for a schema that must not be written.
     """
     column_type = arrow_type(schema)
@@ -69,14 +69,14 @@ class Encoded:
         self.data = data
 
     def children(self, basic: BasicType) -> Children | None:
-        """The fields or elements if the value is an object (array), as asked for; else None."""
+        """Return the fields or elements of a value of this type, OBJECT or ARRAY; else None."""
         if basic_type(self.data) is not basic:
             return None
         decoded: VariantMetadata = self.dictionary.decoded
         return read_children(decoded, self.data, 0, len(self.data))
 
     def part(self, children: Children, i: int) -> Encoded:
-        """One of the children."""
+        """Return one of the children."""
         return Encoded(self.dictionary, self.data[children.starts[i] : children.ends[i]])
 
 
@@ -84,13 +84,13 @@ class _TypedBuilder(Protocol):
     """The builder of one `typed_value`."""
 
     def add(self, value: Encoded) -> tuple[bool, bytes | None]:
-        """Take what fits: whether the typed_value is set now, and the residual, if any."""
+        """Add a value if it fits. Returns whether it did, and the residual, if any."""
 
     def add_null(self) -> None:
-        """A row without a typed_value."""
+        """Add a row without a typed_value."""
 
     def finish(self) -> AnyArray:
-        """The column."""
+        """Return the column."""
 
 
 class _GroupBuilder:
@@ -103,7 +103,7 @@ class _GroupBuilder:
         self._nothing = b"" if required and self._typed is None else None
 
     def add(self, value: Encoded) -> None:
-        """A value that is there."""
+        """Add a value."""
         residual: bytes | None = value.data
         if self._typed is not None:
             is_set, residual = self._typed.add(value)
@@ -112,13 +112,13 @@ class _GroupBuilder:
         self._values.append(residual)
 
     def add_nothing(self) -> None:
-        """A missing field, or whatever stands below a null."""
+        """Add a missing field, or a slot below a null."""
         self._values.append(self._nothing)
         if self._typed is not None:
             self._typed.add_null()
 
     def finish(self) -> list[AnyArray]:
-        """`value` and, unless untyped, `typed_value`."""
+        """Return `value` and, unless untyped, `typed_value`."""
         values = pa.array(self._values, pa.binary())
         return [values] if self._typed is None else [values, self._typed.finish()]
 

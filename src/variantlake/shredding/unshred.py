@@ -1,8 +1,9 @@
-"""Rebuilding Variants from a shredded column, in plain Python.
+"""Rebuild Variants from a shredded column, in plain Python.
 
-The reference for the compiled reader, and strict: whatever the specification marks invalid is an
-error with row and path, with one exception that it asks for itself: a value that is missing where
-one is required reads as Variant null. Spec: VariantShredding, "Reconstructing a Shredded Variant".
+This is the reference for the compiled reader. It is strict: everything that the specification marks
+invalid is an error with row and path, with the exception that the specification itself makes: a
+missing value where one is required reads as Variant null.
+Spec: VariantShredding, "Reconstructing a Shredded Variant".
 
 | `value`  | `typed_value` | at the root, in an array | in an object     |
 |----------|---------------|--------------------------|------------------|
@@ -53,13 +54,13 @@ from variantlake.types import NULL_VALUE, BasicType
 def unshred_plain(array: pa.StructArray, forms: NumberForms = ALL_AS_STORED) -> pa.StructArray:
     """Rebuild every row of a Variant column, shredded or not.
 
-    Numbers of DECIMAL columns come back in `forms`, integers if 64 bits hold them.
+    `forms` are those of numbers in DECIMAL columns; a number beyond 64 bits stays a decimal.
 
     Returns struct<metadata: binary not null, value: binary not null>; SQL NULL is a null struct
-    with empty bytes below it. Rows whose whole value stands in `value` come back byte for byte. A
-    key of a shredded field that the row's dictionary lacks is added to it (`check` reports that).
+    with empty bytes below it. A row with its whole value in `value` is returned byte for byte. A
+    shredded field's key that the row's dictionary lacks is added to it (`check` reports that).
 
-    Raises MalformedFile, with row and path, for whatever the specification marks invalid;
+    Raises MalformedFile, with row and path, for everything that the specification marks invalid;
     MalformedVariant for bytes that are not Variant; InvalidSchema for a column of another type.
     """
     whole = _unshredded(array)
@@ -81,7 +82,7 @@ def unshred_plain(array: pa.StructArray, forms: NumberForms = ALL_AS_STORED) -> 
 
 
 def _read(root: _GroupReader, row: int, metadata: bytes | None) -> tuple[bytes, bytes]:
-    """Metadata and value of a row that is not SQL NULL."""
+    """Return the metadata and value of a row that is not SQL NULL."""
     if metadata is None:
         raise MalformedFile("`metadata` is null")
     whole = root.whole_value(row)
@@ -96,7 +97,7 @@ def _read(root: _GroupReader, row: int, metadata: bytes | None) -> tuple[bytes, 
 
 
 def _unshredded(array: pa.StructArray) -> pa.StructArray | None:
-    """A column without typed_value and without holes, as it is; None for any other."""
+    """Return a column without typed_value as it is; None if it has one, or nulls in set rows."""
     storage = struct_of(array)
     names = [field.name for field in members(storage.type)]
     if TYPED_VALUE in names or VALUE not in names or METADATA not in names:
@@ -118,13 +119,13 @@ class _TypedReader(Protocol):
 
     @property
     def basic(self) -> BasicType | None:
-        """What must not stand in `value` alone, as it belongs into the typed_value."""
+        """The type that belongs in the typed_value, so `value` must not hold it alone."""
 
     def is_set(self, i: int) -> bool:
         """Whether the typed_value of slot `i` is not null."""
 
     def read(self, i: int, dictionary: RowDictionary, value: bytes | None) -> bytes:
-        """The encoded slot `i`, whose typed_value is set, with the `value` beside it."""
+        """Encode slot `i`, whose typed_value is set; `value` is that of the same group."""
 
 
 class _GroupReader:
@@ -139,7 +140,10 @@ class _GroupReader:
             self._typed = _typed_reader(group.field(TYPED_VALUE), path, forms)
 
     def whole_value(self, i: int) -> bytes | None:
-        """The `value` when it is the whole Variant and the metadata is not needed to tell."""
+        """Return the value of slot `i` if `value` is all of it, None if typed_value is needed too.
+
+        This needs no metadata. Also returns None if both are null.
+        """
         value = None if self._values is None else self._values[i]
         if self._typed is None:
             return NULL_VALUE if value is None else value
@@ -149,7 +153,7 @@ class _GroupReader:
         return value
 
     def read(self, i: int, dictionary: RowDictionary) -> bytes | None:
-        """The encoded slot `i`, None when it is missing."""
+        """Encode slot `i`; None if it is missing."""
         if not self._valid[i]:
             return None
         value = None if self._values is None else self._values[i]
@@ -160,7 +164,7 @@ class _GroupReader:
         return value
 
     def _check_alone(self, value: bytes) -> None:
-        """Refuse a `value` that must not stand beside a null typed_value."""
+        """Refuse a `value` that belongs in typed_value, which is null."""
         basic = basic_type(value)
         if self._typed is not None and basic is self._typed.basic:
             noun = "object" if basic is BasicType.OBJECT else "array"

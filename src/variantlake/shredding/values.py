@@ -1,8 +1,8 @@
-"""What a shredded column holds beyond its layout, as its writer notes it in the file and the log.
+"""Notes on the values of a shredded column, which its writer stores in the file and the log.
 
-Three things that neither a layout nor counts tell, and that decide who may read a Variant as a
-whole: types in residuals that Spark lacks (EXACTNESS, rule 31), integers that stand in columns of
-decimals (rule 33), and objects whose fields Spark has in another order (rule 40).
+They tell three things that neither the layout nor counts show, and that decide who may read whole
+Variants: types in residuals that Spark lacks (EXACTNESS, rule 31), integers in decimal columns
+(rule 33), and objects whose fields Spark orders differently (rule 40).
 """
 
 from __future__ import annotations
@@ -16,28 +16,29 @@ from variantlake.paths import Path
 from variantlake.types import Primitive
 
 AS_STORED, SHORTEST, INTEGERS = 0, 1, 2
-"""Forms of the numbers in a DECIMAL column: all have its scale; none has a zero at the end of its
-fraction, and without a fraction it is an integer; integers have none, all others its scale."""
+"""Forms in which the numbers of a DECIMAL column are rebuilt. AS_STORED: decimals of its scale.
+SHORTEST: decimals without trailing zeros; integers if the fraction is zero. INTEGERS: integers if
+the fraction is zero, else decimals of its scale."""
 
 LACKING = (Primitive.TIME, Primitive.TIMESTAMP_NANOS, Primitive.TIMESTAMP_NTZ_NANOS)
-"""Types of values at which Spark 4.2's Variant reader fails. Of UUID it fails at columns alone."""
+"""Types of values at which Spark 4.2's Variant reader fails. For UUID it fails only at columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class NumberForms:
-    """The columns whose numbers come back as SHORTEST or INTEGERS; of all others AS_STORED."""
+    """The columns with the forms SHORTEST and INTEGERS; all others are AS_STORED."""
 
     shortest: frozenset[Path] = frozenset()
     integers: frozenset[Path] = frozenset()
 
     def of(self, path: Path) -> int:
-        """The form of a column."""
+        """Return the form of a column."""
         if path in self.shortest:
             return SHORTEST
         return INTEGERS if path in self.integers else AS_STORED
 
     def below(self, steps: tuple[str | int, ...]) -> NumberForms:
-        """The same of the columns below a path, by their paths from there."""
+        """Return the forms of the columns below a path, with paths relative to it."""
         found = (
             frozenset(
                 Path(path.steps[len(steps) :])
@@ -54,14 +55,13 @@ ALL_AS_STORED = NumberForms()
 
 @dataclass(frozen=True, slots=True)
 class ValueNotes:
-    """What was seen of the values of one column; `merge` joins those of its parts.
+    """Notes on the values of one column; `merge` joins those of its parts.
 
-    `lacking` is true if a residual may hold one of LACKING. The others are DECIMAL columns:
-    `integers` those in which integers stand; `whole` those in which decimals stand that look like
-    integers (their fraction is zero, or they have none and are in the range of an integer);
-    `padded` those in which decimals stand whose fraction ends in a zero, but is not zero. In a path
-    the step 0 stands for all elements of an array. `reordered` is true if an object may have
-    keys that stand in another order for Spark.
+    `lacking` is true if a residual may hold one of LACKING. The next three are DECIMAL columns:
+    `integers` hold integers; `whole` hold decimals that look like integers (their fraction is zero,
+    or they have none and are in the range of an integer); `padded` hold decimals whose fraction
+    ends in a zero, but is not zero. In a path, the step 0 means all elements of an array.
+    `reordered` is true if Spark may order the keys of an object differently.
     """
 
     lacking: bool = False
@@ -72,16 +72,16 @@ class ValueNotes:
 
     @property
     def told_apart(self) -> frozenset[Path]:
-        """The columns in which an integer is a value whose fraction is zero, and no other is."""
+        """The columns in which the values whose fraction is zero are exactly the integers."""
         return self.integers - self.whole
 
     @property
     def forms(self) -> NumberForms:
-        """How the numbers of DECIMAL columns come back."""
+        """The forms in which the numbers of DECIMAL columns are rebuilt."""
         return NumberForms(self.told_apart - self.padded, self.told_apart & self.padded)
 
     def merge(self, other: ValueNotes) -> ValueNotes:
-        """What holds for the rows of both."""
+        """Return notes that hold for the rows of both."""
         if other == self:
             return self
         return ValueNotes(
@@ -93,9 +93,10 @@ class ValueNotes:
         )
 
     def encode(self) -> list[Any]:
-        """For JSON: `[flags, integers, whole, padded]`, of the last two what tells something.
+        """Encode for JSON: `[flags, integers, whole, padded]`.
 
-        The flags are 1 for `lacking` and 2 for `reordered`.
+        The flags are 1 for `lacking` and 2 for `reordered`. The last two sets have only the columns
+        that matter for `forms`.
         """
         sets = (self.integers, self.whole & self.integers, self.padded & self.told_apart)
         return [self.lacking + 2 * self.reordered, *map(_encoded, sets)]
@@ -106,10 +107,10 @@ def _encoded(paths: frozenset[Path]) -> list[list[str | int]]:
 
 
 def decode_notes(given: Any) -> ValueNotes | None:
-    """The notes of what `encode` gave; None for what makes no sense, which counts as absent."""
+    """Decode the result of `encode`; None for anything invalid, which counts as no notes."""
     match given:
         case [int(flags), *given_sets] if 0 <= flags <= 3 and len(given_sets) in (2, 3):
-            # Of two sets the second holds what is `whole` or `padded`, and does not say which.
+            # With two sets, the second mixes `whole` and `padded`; all of it counts as `whole`.
             found = [paths for paths in map(_paths, given_sets) if paths is not None]
             if len(found) == len(given_sets):
                 integers, whole, *padded = found
@@ -129,7 +130,7 @@ def _paths(given: Any) -> frozenset[Path] | None:
 
 
 def parse_notes(text: str | None) -> ValueNotes | None:
-    """The same of a text of JSON."""
+    """Decode notes from JSON text; None for anything invalid."""
     try:
         return None if text is None else decode_notes(orjson.loads(text))
     except orjson.JSONDecodeError:

@@ -1,8 +1,7 @@
-"""Hints: paths that must be columns, whatever a sample says, and their types.
+"""Hints name paths that become columns, whatever a sample shows, and their types.
 
-`user.id BIGINT, output.* DOUBLE, note`: a path from the root of the Variant, then its type, which
-may be left out. A step `*` stands for every key. Commas and blanks in quotes and backticks belong
-to a key.
+`user.id BIGINT, output.* DOUBLE, note`: a path from the root of the Variant, then an optional type.
+The step `*` matches every key. Commas and blanks in quotes and backticks are part of a key.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ from variantlake.shredding.schema import Leaf, Node, Object, ShreddingSchema, Un
 from variantlake.types import ShreddedType
 
 ANY = "*"
-"""The step that stands for every key."""
+"""The step that matches every key."""
 
 MAX_HINTS = 300
-"""Our limit: each of them may be a column of its own."""
+"""Our limit, since each hint may be a column."""
 
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`]|``)*`"""
 _HINT = re.compile(rf"""(?:{_QUOTED}|\([^()]*\)|[^,'"`()])+""")
@@ -31,30 +30,30 @@ _PATH = re.compile(rf"""(?:{_QUOTED}|[^\s'"`])+""")
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """One hint; `type` is None if the sample chooses it."""
+    """One hint; without `type`, the sample decides on it."""
 
     steps: tuple[str, ...]
     type: ShreddedType | None = None
 
     @property
     def is_pattern(self) -> bool:
-        """Whether it is about any number of paths."""
+        """Whether the hint may match several paths."""
         return ANY in self.steps
 
 
 @dataclass(slots=True)
 class HintNode:
-    """All hints as a tree of steps: `hint` ends here, `below` are those that go on."""
+    """A node in the tree of all hints by steps: `hint` ends here, those in `below` go on."""
 
     hint: Hint | None = None
     below: dict[str, HintNode] = field(default_factory=dict)
 
 
 def parse_hints(text: str) -> tuple[Hint, ...]:
-    """The hints that a text gives; an empty one gives none.
+    """Parse hints; an empty text has none.
 
-    Raises InvalidSchema for what is not a path or no type, for a path into an array, and for a path
-    that is named twice.
+    Raises InvalidSchema for an invalid path or type, for a path into an array, for a path that is
+    named twice, and beyond our limits.
     """
     found: dict[tuple[str, ...], Hint] = {}
     position = 0
@@ -98,7 +97,7 @@ def _hint(text: str) -> Hint:
 
 
 def hint_tree(hints: Iterable[Hint]) -> HintNode:
-    """The hints by their steps."""
+    """Build the tree of hints by their steps."""
     root = HintNode()
     for hint in hints:
         node = root
@@ -109,7 +108,7 @@ def hint_tree(hints: Iterable[Hint]) -> HintNode:
 
 
 def next_nodes(nodes: Iterable[HintNode], key: str) -> tuple[HintNode, ...]:
-    """Where a key leads to, those that name it first."""
+    """Return the nodes below these for a key, exact names before `*`."""
     if not nodes:
         return ()
     below = (node.below.get(step) for step in (key, ANY) for node in nodes)
@@ -117,9 +116,9 @@ def next_nodes(nodes: Iterable[HintNode], key: str) -> tuple[HintNode, ...]:
 
 
 def with_hints(schema: ShreddingSchema, hints: Iterable[Hint]) -> ShreddingSchema:
-    """The schema with a column of its type for each hint of one path; patterns say nothing here.
+    """Add a column for each hint with a type and a single path; patterns are ignored.
 
-    What stands in the way of such a column gives way, keys that differ by case alone too.
+    The column replaces conflicting nodes, also keys that differ only by case.
     """
     root = schema.root
     fixed = [hint for hint in hints if hint.type is not None and not hint.is_pattern]
@@ -130,7 +129,7 @@ def with_hints(schema: ShreddingSchema, hints: Iterable[Hint]) -> ShreddingSchem
 
 
 def with_leaf(node: Node, steps: tuple[str | int, ...], leaf: Leaf) -> Node:
-    """The node with a column at these steps; what stands in the way of it gives way."""
+    """Add a column at these steps, which replaces conflicting nodes."""
     if not steps:
         return leaf
     first, rest = str(steps[0]), steps[1:]

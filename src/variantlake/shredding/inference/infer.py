@@ -1,8 +1,8 @@
-"""Which paths become columns, from a profile of a sample, with the reason for each.
+"""Choose the paths that become columns from a profile of a sample, with the reason for each.
 
-A path is taken when enough rows hold it with one kind of value. Integers and decimals are one kind
-(JSON mixes them in one field all the time), doubles are another: a double is never equal to an
-exact number by the encoding's classes.
+A path becomes a column if enough rows hold it with one kind of value. Integers and decimals are one
+kind (JSON often mixes them in one field), doubles are another: in the encoding's equivalence
+classes, a double never equals an exact number.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class InferenceOptions:
     """Thresholds of the inference.
 
     `min_share` is the share of the sample's rows (inside arrays: of the elements) that must hold a
-    path with the chosen kind of value; `min_purity` the share of that kind among a leaf's values
-    that are not null, as a column of mixed types serves no query; `max_columns` bounds the typed
-    leaves, the most frequent stay; `max_depth` bounds the steps of a path; `arrays` shreds arrays
-    too; `spark` leaves the types whose files Spark 4.2 cannot read. `hints` are columns whatever
-    the sample says, those of one path before all others; of the paths that only a pattern asks for,
-    the most frequent fill what `max_columns` leaves.
+    path with the chosen kind of value. `min_purity` is the share of that kind among a leaf's
+    non-null values, since a column of mixed types helps no query. `max_columns` bounds the typed
+    leaves; the most frequent are kept. `max_depth` bounds the steps of a path. `arrays` shreds
+    arrays too. `spark` makes no column of a type whose files Spark 4.2 cannot read. `hints` become
+    columns whatever the sample shows: those of a single path before all others, and the most
+    frequent paths that only a pattern matches if `max_columns` leaves room.
 
-    Raises InvalidSchema for a threshold outside of its range.
+    Raises InvalidSchema for a threshold outside its range.
     """
 
     min_share: float = 0.05
@@ -65,17 +65,17 @@ class InferenceOptions:
 
 @dataclass(frozen=True, slots=True)
 class Inference:
-    """The schema, and for every path of the profile `(path, taken, why)`, parents first.
+    """The schema, and `(path, is_column, why)` for the paths of the profile, parents first.
 
-    In a path, the step 0 behind an array stands for all of its elements. Paths below one that is
-    left have no entry of their own: `why` gives them that of the path above.
+    In a path, the step 0 after an array means all its elements. Most paths below a rejected one
+    are not examined; `why` returns the reason of the path above them.
     """
 
     schema: ShreddingSchema
     reasons: tuple[tuple[Path, bool, str], ...]
 
     def why(self, path: Path) -> tuple[Path, bool, str]:
-        """The reason that holds for `path`: its own, or that of the deepest path above it."""
+        """Return the reason for `path`: its own, or that of the deepest path above it."""
         known = {reason[0]: reason for reason in self.reasons}
         while path not in known and path.steps:
             path = path.parent
@@ -83,9 +83,9 @@ class Inference:
 
 
 def infer(profile: Profile, options: InferenceOptions | None = None) -> Inference:
-    """The shredding schema for documents like those of the profile.
+    """Infer the shredding schema for documents like those of the profile.
 
-    The fields of an object are ordered by their UTF-8 bytes, so equal profiles give equal schemas.
+    The fields of an object are ordered by their UTF-8 bytes, so equal profiles yield equal schemas.
     """
     options = options or InferenceOptions()
     inferrer = _Inferrer(options)
@@ -102,12 +102,11 @@ _HINTED, _FREQUENT, _BY_PATTERN = range(3)
 
 @dataclass(slots=True)
 class _Candidate:
-    """A path under consideration. `rows` hold it with the kind chosen for it.
+    """A path that may become a column. `rows` counts the rows that hold it with the chosen kind.
 
-    `rank` orders candidates before their rows do: a path that is hinted at, the paths that rows
-    speak for, those that only a pattern asks for.
-    `left` says why it cannot be a column; else it is a `leaf`, an object (`fields`) or an array
-    (`element`). Objects and arrays stand as long as something below them does.
+    `rank` orders candidates before `rows` does: hinted paths, frequent paths, paths that only a
+    pattern matches. `left` is the reason why it is not a column, empty if it is a `leaf`, an object
+    (`fields`) or an array (`element`). Objects and arrays need a column below them.
     """
 
     path: Path
@@ -120,7 +119,7 @@ class _Candidate:
     element: _Candidate | None = None
 
     def node(self) -> Node | None:
-        """The schema's node, None when nothing is left of it."""
+        """Return the schema's node, None if it has no column."""
         if self.left:
             return None
         if self.leaf is not None:
@@ -133,14 +132,14 @@ class _Candidate:
         return Object(fields) if fields else None
 
     def stands(self) -> bool:
-        """Whether `node` gives one: found at the first leaf below, without making any."""
+        """Whether `node` returns one, found without making nodes."""
         if self.left:
             return False
         below = self.fields.values() if self.element is None else (self.element,)
         return self.leaf is not None or any(child.stands() for child in below)
 
     def why(self) -> str:
-        """One sentence for `inspect --why`."""
+        """Return the reason as one sentence for `inspect --why`."""
         if self.left:
             return self.left
         if not self.stands():
@@ -148,13 +147,13 @@ class _Candidate:
         return self.reason
 
     def leave(self, why: str) -> None:
-        """Make no column of this path, nor of anything below it."""
+        """Reject this path and all below it."""
         for candidate in self.walk():
             candidate.left = candidate.left or f"inside {self.path}, which is not a column"
         self.left = why
 
     def walk(self) -> Iterator[_Candidate]:
-        """This candidate and all below it, parents first."""
+        """Yield this candidate and all below it, parents first."""
         yield self
         for child in self.fields.values():
             yield from child.walk()
@@ -163,7 +162,7 @@ class _Candidate:
 
 
 class _Inferrer:
-    """The thresholds, applied from the root down."""
+    """Applies the thresholds from the root down."""
 
     def __init__(self, options: InferenceOptions) -> None:
         self._options = options
@@ -171,9 +170,9 @@ class _Inferrer:
     def consider(
         self, profile: Profile, path: Path, base: int, hints: tuple[HintNode, ...] = ()
     ) -> _Candidate:
-        """What could become of a path; `base` is the number of rows that shares refer to.
+        """Make the candidate of a path; `base` is the number of rows that shares refer to.
 
-        `hints` are the places of the tree of hints that the path leads to.
+        `hints` are the nodes of the tree of hints that match the path.
         """
         candidate = _Candidate(path)
         counts = _counts(profile)
@@ -183,8 +182,8 @@ class _Inferrer:
             candidate.left = "null in every row" if profile.rows else "not seen"
             return candidate
         kind, rows = max(counts.items(), key=lambda item: item[1])
-        # What is below an object stays clean whatever other values stand beside it, so it needs
-        # frequency only, not purity.
+        # Other kinds of values at the path do not make the fields of an object unclean, so it needs
+        # only frequency, not purity.
         if profile.objects and (leads_on or self._frequent(profile.objects, base)):
             kind, rows = _OBJECT, profile.objects
         candidate.rows = rows
@@ -211,10 +210,10 @@ class _Inferrer:
         return candidate
 
     def keep_most_frequent(self, root: _Candidate) -> None:
-        """Leave the least frequent leaves beyond `max_columns`."""
+        """Reject the least frequent leaves beyond `max_columns`."""
         leaves = [c for c in root.walk() if c.leaf is not None and c.stands()]
         leaves.sort(key=lambda c: (c.rank, -c.rows, len(c.path.steps), c.path.normalized()))
-        # Hints of one path have their columns whether the sample holds them or not.
+        # Typed hints of a single path get their columns even if the sample does not hold them.
         hinted = {h.steps for h in self._options.hints if h.type is not None and not h.is_pattern}
         unseen = len(hinted - {c.path.steps for c in leaves})
         for candidate in leaves[max(self._options.max_columns - unseen, 0) :]:
@@ -226,7 +225,7 @@ class _Inferrer:
     def _take_hint(
         self, candidate: _Candidate, profile: Profile, hint: Hint, kind: str, base: int
     ) -> None:
-        """Make a column of what a hint names, of its type or that of the most values."""
+        """Make a column of a hinted path, with the hint's type or that of the most values."""
         candidate.rank = _BY_PATTERN if hint.is_pattern else _HINTED
         if hint.is_pattern and self._frequent(candidate.rows, base):
             candidate.rank = _FREQUENT
@@ -290,7 +289,7 @@ _APART = {
     Primitive.TIMESTAMP_NANOS: Kind.TIMESTAMP_NANOS.value,
     Primitive.TIMESTAMP_NTZ_NANOS: Kind.TIMESTAMP_NTZ_NANOS.value,
 }
-"""Where a family holds two column types: micros and nanos do not share one without loss."""
+"""Types that do not share a column with their family: micros and nanos would lose digits."""
 
 
 def _kind_of(primitive: Primitive) -> str:
@@ -302,11 +301,11 @@ _LEAVES = {
     for info in KINDS.values()
     if PRIMITIVES[info.primitives[0]].family is not Family.EXACT_NUMERIC
 }
-"""The column type of each kind of value; that of exact numbers depends on their digits."""
+"""The column type of each kind of value, except for exact numbers, where it depends on digits."""
 
 
 def _counts(profile: Profile) -> dict[str, int]:
-    """How often each kind of value was seen; nulls are no kind. Most general kinds first."""
+    """Count the values of each kind, without nulls; objects first, then arrays."""
     counts: dict[str, int] = {}
     if profile.objects:
         counts[_OBJECT] = profile.objects
@@ -320,7 +319,7 @@ def _counts(profile: Profile) -> dict[str, int]:
 
 
 def _number_type(profile: Profile) -> ShreddedType | None:
-    """The one column for integers and decimals, None when 38 digits cannot hold them all."""
+    """Return one column type for integers and decimals, None if 38 digits cannot hold them all."""
     seen = {primitive for primitive, count in profile.primitives.items() if count}
     exact = {p for p in seen if PRIMITIVES[p].family is Family.EXACT_NUMERIC}
     if exact <= INTEGER_BITS.keys():

@@ -1,4 +1,4 @@
-"""What a sample of documents holds at each path: the input of schema inference."""
+"""Profiles count the values at each path of a sample: the input of schema inference."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from variantlake.types import Primitive
 
 MAX_PROFILE_DEPTH = 64
-"""Containers in each other that a profile describes; deeper ones count without what is in them."""
+"""The depth of nested containers that a profile covers; deeper ones count without their content."""
 
 
 @dataclass(slots=True)
 class Profile:
-    """Counts of what was seen at one path, and below it.
+    """Counts of the values at one path and below it.
 
-    `rows` is how often the path was present, Variant null included; inside arrays every element
+    `rows` counts the rows with the path, Variant nulls included; inside arrays every element
     counts. `integer_digits` and `scale` are the most digits left and right of the decimal point
     among exact numbers (0.5 has none on the left), as written.
     """
@@ -29,7 +29,7 @@ class Profile:
     element: Profile | None = None
 
     def merge(self, other: Profile) -> None:
-        """Add what `other` saw to this profile."""
+        """Add the counts of `other` to this profile."""
         self.rows += other.rows
         for primitive, count in other.primitives.items():
             self.primitives[primitive] = self.primitives.get(primitive, 0) + count

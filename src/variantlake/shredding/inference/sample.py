@@ -1,4 +1,4 @@
-"""The profile of a sample of Variants, in plain Python: the twin of `kernels.variant.profiler`."""
+"""Profile a sample of Variants in plain Python: the reference for `kernels.variant.profiler`."""
 
 from __future__ import annotations
 

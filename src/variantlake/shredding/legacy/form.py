@@ -1,8 +1,8 @@
-"""A shredded column of the final layout in the form of Spark's older one.
+"""Convert a shredded column of the final layout to Spark's older one.
 
-Shredding itself is the same in both: what fits a column, and what is left over. So a legacy column
-is shredded as a final one, and then its groups get the other names and its `value`s a metadata of
-their own. Spec: spark-legacy-shredding.
+Both layouts shred alike: the same values fit a column, and the same residuals are left. So a legacy
+column is shredded in the final layout first. Then its groups are renamed, and each `value` gets its
+own metadata. Spec: spark-legacy-shredding.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from variantlake.shredding.schema import ShreddingSchema
 from variantlake.shredding.shred import shred
 
 Join = Callable[[AnyArray, AnyArray], AnyArray]
-"""From the `metadata` and `value` of some Variants, none null, to binaries of both."""
+"""Joins the `metadata` and `value` of Variants, none null, to binaries of both."""
 
 
 def shred_legacy(values: Iterable[Variant | None], schema: ShreddingSchema) -> pa.StructArray:
     """Shred Variants into an array of `legacy_type(schema)`; None is SQL NULL.
 
-    The reference for the compiled shredder. Raises as `shred` does.
+    This is the reference for the compiled shredder. Raises as `shred` does.
     """
     return to_legacy(shred(values, schema), schema, join)
 
 
 def join(metadata: AnyArray, value: AnyArray) -> AnyArray:
-    """Each `value` with a metadata of the keys that it uses, before it."""
+    """Prepend to each `value` a metadata of the keys that it uses."""
     pairs = zip(bytes_of(metadata), bytes_of(value), strict=True)
     return pa.array([_joined(keys or b"", one or b"") for keys, one in pairs], pa.binary())
 
@@ -57,7 +57,7 @@ def _joined(metadata: bytes, value: bytes) -> bytes:
 
 
 def to_legacy(final: pa.StructArray, schema: ShreddingSchema, join: Join) -> pa.StructArray:
-    """The column, an array of `layout.arrow_type(schema)`, as one of `legacy_type(schema)`."""
+    """Convert an array of `layout.arrow_type(schema)` to one of `legacy_type(schema)`."""
     metadata = final.flatten()[0]
     return _Form(metadata, join).group(final, np.arange(len(final)), legacy_type(schema))
 
@@ -68,9 +68,9 @@ class _Form:
         self._join = join
 
     def group(self, group: pa.StructArray, rows: np.ndarray, wanted: pa.DataType) -> pa.StructArray:
-        """One group; `rows` has the row of each slot. A group in which nothing is set is null."""
+        """Convert one group; `rows` are the rows of its slots. It is null if nothing is set."""
         names = [field.name for field in members(group.type)]
-        # Flattened: what stands below a null group is null.
+        # Flattened, so that values below a null group are null.
         parts = dict(zip(names, group.flatten(), strict=True))
         fields = members(wanted)
         children = [self._untyped(parts[VALUE], rows)]

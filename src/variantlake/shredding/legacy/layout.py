@@ -1,12 +1,12 @@
-"""Spark's older shredding layout: the same shredding schema with other names and no metadata.
+"""The types of Spark's older shredding layout: the same schemas, other names, no shared metadata.
 
 Where the final layout has `value` and `typed_value`, a group of this one has up to four members:
 
     struct<untyped_value: binary,
            object: struct<name: GROUP, ...>, array: list<element: GROUP>, typed_value: T>
 
-An `untyped_value` holds a Variant of its own: metadata and value in one binary. Of `object`,
-`array` and `typed_value`, a schema of ours has one at each place; files of others may have several,
+An `untyped_value` holds a complete Variant: metadata and value in one binary. Our schemas have at
+most one of `object`, `array` and `typed_value` in a group. Files of other writers may have several,
 of which a row sets one. Spec: spark-legacy-shredding.
 """
 
@@ -42,12 +42,12 @@ OBJECT = "object"
 ARRAY = "array"
 
 MEMBERS = (UNTYPED_VALUE, OBJECT, ARRAY, TYPED_VALUE)
-"""What may stand in a group, apart from names that start with `_`."""
+"""The members that a group may have, apart from names that start with `_`."""
 
 
 @dataclass(frozen=True, slots=True)
 class LegacyGroup:
-    """The members that a group has; one at least."""
+    """The members of a group, at least one."""
 
     untyped_value: bool
     object: tuple[tuple[str, LegacyGroup], ...] | None
@@ -56,14 +56,14 @@ class LegacyGroup:
 
     @property
     def forms(self) -> int:
-        """How many of `object`, `array` and `typed_value` there are."""
+        """The number of members among `object`, `array` and `typed_value`."""
         return sum(form is not None for form in (self.object, self.array, self.typed_value))
 
     @property
     def has_one_form(self) -> bool:
         """Whether the group, and each below it, has at most one of the typed members.
 
-        Only then it is the final layout by other names.
+        Only then does it equal the final layout with other names.
         """
         below = [child for _, child in self.object or ()]
         below += [] if self.array is None else [self.array]
@@ -71,10 +71,10 @@ class LegacyGroup:
 
 
 def legacy_group_of(arrow: pa.DataType) -> LegacyGroup:
-    """What a legacy column of an Arrow type is like; fields whose name starts with `_` are ignored.
+    """Parse the Arrow type of a legacy column; ignores members whose names start with `_`.
 
-    Raises MalformedFile, naming the path, for any other field and for what else is not a legacy
-    group; InvalidSchema for a `typed_value` of a type that no Variant has.
+    Raises MalformedFile, naming the path, for any other member or type that a legacy group cannot
+    have; InvalidSchema for a `typed_value` of a type that no Variant has.
     """
     return _group_of(arrow, Path())
 
@@ -112,10 +112,10 @@ def _element_of(arrow: pa.DataType, path: Path) -> pa.DataType:
 
 
 def legacy_type(schema: ShreddingSchema) -> pa.StructType:
-    """The type of a legacy column shredded by `schema`, exactly as our writers make it.
+    """Return the type of a legacy column shredded by `schema`, exactly as our writers make it.
 
-    All is nullable. A missing field is a null group: by the specification's algorithm, one that is
-    there with nothing set would put a null into the object.
+    All of it is nullable. A missing field is a null group: in the specification's algorithm, a
+    group with nothing set would add a null to the object.
 
     Raises InvalidSchema for a schema that must not be written.
     """
@@ -139,7 +139,7 @@ def _type_of(node: Node) -> pa.StructType:
 
 
 def split_untyped(data: bytes) -> tuple[bytes, bytes]:
-    """Metadata and value of an `untyped_value`. Raises MalformedVariant."""
+    """Split an `untyped_value` into metadata and value. Raises MalformedVariant."""
     size = metadata_size(data)
     if size >= len(data):
         raise MalformedVariant("an untyped_value ends with its metadata", offset=len(data))

@@ -1,22 +1,22 @@
-"""`ConstructVariant`: rebuilding Variants from the older layout, and the rules that its rows keep.
+"""`ConstructVariant`: rebuild Variants from the older layout, and check the rules for its rows.
 
-The reference for the compiled reader, in the specification's order. The specification's text as
-printed passes a field's whole group on as `object`; here a group always stands for its own four
-members. Null is what nothing is: at the top it is SQL NULL, in an object the field is missing, in
-an array, if nothing can be missing, it is a Variant null.
+This is the reference for the compiled reader, in the specification's order. The specification's
+text passes a field's whole group on as `object`; here a group always means its four members. A
+group with nothing set is SQL NULL at the top, a missing field in an object, and a Variant null in
+an array, where no element can be missing.
 
 | untyped_value | object | array | typed_value | meaning                                          |
 |---------------|--------|-------|-------------|--------------------------------------------------|
 | null          | null   | null  | null        | nothing                                          |
 | set           | null   | null  | null        | the untyped value, of any type                   |
-| null          | set    | null  | null        | an object of the fields that are there           |
+| null          | set    | null  | null        | an object of the fields that are not missing     |
 | an object     | set    | null  | null        | an object of both; a column wins over a leftover |
 | null          | null   | set   | null        | the array                                        |
 | null          | null   | null  | set         | the typed value                                  |
 | Variant null  | null   | null  | set         | a Variant null                                   |
 
-All else is refused. Of a field group that is null, or that has nothing set, the leftover counts.
-Spec: spark-legacy-shredding.
+Everything else is refused. If a field's group is null or has nothing set, the field of the untyped
+value counts, if any. Spec: spark-legacy-shredding.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from variantlake.types import Primitive
 
 
 class LegacyRule(enum.Enum):
-    """What is demanded, in a few words."""
+    """The rules, in a few words."""
 
     UNTYPED = "`untyped_value` is valid Variant metadata and a valid value of it"
     ONE_FORM = "at most one of `object`, `array` and `typed_value` is set"
@@ -71,10 +71,10 @@ class LegacyRule(enum.Enum):
 def unshred_legacy_plain(array: pa.StructArray) -> pa.StructArray:
     """Rebuild every row of a legacy column.
 
-    Returns struct<metadata: binary not null, value: binary not null>; SQL NULL, a group that is
-    null or has nothing set, is a null struct with empty bytes below it.
+    Returns struct<metadata: binary not null, value: binary not null>. SQL NULL, which is a group
+    that is null or has nothing set, is a null struct with empty bytes below it.
 
-    Raises MalformedFile, with row and path, for whatever the specification marks invalid;
+    Raises MalformedFile, with row and path, for everything that the specification marks invalid;
     MalformedVariant for bytes that are not Variant; InvalidSchema for a type that no Variant has.
     """
     legacy_group_of(array.type)
@@ -91,9 +91,9 @@ def unshred_legacy_plain(array: pa.StructArray) -> pa.StructArray:
 
 
 def legacy_problems(array: pa.StructArray) -> Iterator[Problem]:
-    """Every broken rule in the rows of a legacy column, also what reading tolerates.
+    """Yield every broken rule in the rows of a legacy column, also those that reading tolerates.
 
-    Raises MalformedFile or InvalidSchema when the column is not a legacy column at all.
+    Raises MalformedFile or InvalidSchema when the column is not a legacy column.
     """
     legacy_group_of(array.type)
     group = _LegacyGroupReader(struct_of(array))
@@ -104,20 +104,20 @@ def legacy_problems(array: pa.StructArray) -> Iterator[Problem]:
 
 
 class _Judge(Protocol):
-    """What becomes of a broken rule."""
+    """Raises or collects broken rules."""
 
     def refuse(self, path: Path, rule: LegacyRule, message: str) -> None:
-        """The rows means nothing: reading ends here."""
+        """Report a broken rule that leaves the row without a meaning."""
 
     def note(self, path: Path, rule: LegacyRule, message: str) -> None:
-        """A rule is broken, and the row can be understood without doubt."""
+        """Report a broken rule that leaves the meaning of the row clear."""
 
     def untyped(self, path: Path, data: bytes) -> Tree:
-        """The Variant in an `untyped_value`."""
+        """Decode the Variant in an `untyped_value`."""
 
 
 class _LegacyReading:
-    """Raises for what is refused."""
+    """Raises refused rows, and tolerates the rest."""
 
     def refuse(self, path: Path, rule: LegacyRule, message: str) -> None:
         raise MalformedFile(message, path=str(path), hint=f"the rule is: {rule.value}")
@@ -159,14 +159,14 @@ class _Checking:
             self.problems.append(
                 Problem(self._row, where, LegacyRule.UNTYPED, f"{error.message}{at}")
             )
-            return {}  # which is there, and may stand alone or beside an object
+            return {}  # not null, and allowed both alone and with an object
 
 
 class _LegacyGroupReader:
-    """The reader of one group: of its four members, each of which may be absent."""
+    """The reader of one group with its four members, each of which may be absent."""
 
     def __init__(self, group: pa.StructArray) -> None:
-        # Flattened: what stands below a null group is null.
+        # Flattened, so that values below a null group are null.
         names = [field.name for field in members(group.type)]
         parts: dict[str, AnyArray] = dict(zip(names, group.flatten(), strict=True))
         untyped = parts.get(UNTYPED_VALUE)
@@ -178,7 +178,7 @@ class _LegacyGroupReader:
         self._forms = [(name, form) for name, form in forms if form is not None]
 
     def unshred(self, i: int, path: Path, judge: _Judge) -> Tree | None:
-        """`ConstructVariant` of slot `i`; None is its null."""
+        """Run `ConstructVariant` for slot `i`; None is its null."""
         data = self._untyped[i]
         untyped = None if data is None else judge.untyped(path, data)
         set_forms = [name for name, form in self._forms if form.is_set(i)]
@@ -218,7 +218,7 @@ class _Object:
         return self._valid[i]
 
     def unshred(self, i: int, path: Path, judge: _Judge, untyped: Tree | None) -> Tree:
-        """`ConstructObject`."""
+        """Run `ConstructObject`."""
         fields: dict[str, Tree] = {}
         if isinstance(untyped, dict):
             fields.update(untyped)
@@ -249,7 +249,7 @@ class _LegacyArrayReader:
         return self._valid[i]
 
     def unshred(self, i: int, path: Path, judge: _Judge) -> Tree:
-        """`ConstructArray`."""
+        """Run `ConstructArray`."""
         elements: list[Tree] = []
         for index, slot in enumerate(range(self._offsets[i], self._offsets[i + 1])):
             element = self._element.unshred(slot, path.child(index), judge)
