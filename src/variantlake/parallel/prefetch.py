@@ -30,11 +30,11 @@ _lock = threading.Lock()
 def ahead(
     source: Iterator[T], work: Callable[[T], R], weigh: Callable[[T], int] = lambda _: 0
 ) -> Iterator[R]:
-    """`work` on each item of `source`, in its order.
+    """Yield the result of `work` for each item of `source`, in order.
 
     One thread at a time takes the next item; any thread does the work. At most one item more than
     there are threads is in progress or waits for the consumer, and fewer if their bytes by `weigh`
-    exceed AHEAD_BYTES. An error of `source` or `work` is raised in its place, and ends the results.
+    exceed AHEAD_BYTES. An error of `source` or `work` is raised in order, and ends the results.
     If the caller stops early, this waits until the threads have stopped.
     """
     threads = thread_count()
@@ -94,7 +94,7 @@ class _Line(Generic[T, R]):
         self._is_done = False
 
     def results(self) -> Iterator[R]:
-        """The results in order."""
+        """Yield the results in order."""
         while True:
             with self._changed:
                 self._go_on()

@@ -143,12 +143,12 @@ class _Worker:
         return self.is_ready or self.is_lost
 
     def run(self, job: bytes, item: object) -> bytes:
-        """The answer of `serve` to a call; empty if the process fails."""
+        """Return the answer of `serve` to a call, empty if the process fails."""
         if self.is_lost:
             return b""
         # A repeated job is not sent again: the worker keeps it, and what it caches of the files.
         call = pickle.dumps((None if job == self._job else job, item), pickle.HIGHEST_PROTOCOL)
-        self.is_lost = True  # unless we get the answer: else the next call would read it
+        self.is_lost = True  # until we get the answer; otherwise the next call would read it
         try:
             self._connection.send_bytes(call)
             answer = self._connection.recv_bytes()
@@ -188,7 +188,7 @@ class _Workers:
         self._seconds = 0.0
 
     def take_idle(self) -> _Worker | None:
-        """An idle worker, if any, for the caller alone until `put_back`."""
+        """Reserve an idle worker for the caller until `put_back`; None if there is none."""
         with self._lock:
             worker = next((each for each in self._idle if each.has_news()), None)
             if worker is not None:
@@ -221,7 +221,7 @@ class _Workers:
                 self._seconds = float("-inf")
 
     def pids(self) -> list[int]:
-        """The ids of the processes."""
+        """Return the ids of the processes."""
         with self._lock:
             return [worker.pid for worker in self._all]
 

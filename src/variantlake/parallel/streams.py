@@ -31,11 +31,11 @@ _MOST_WAITING = 4
 def chained(
     sources: Iterator[Generator[R, None, None]], weigh: Callable[[R], int]
 ) -> Generator[R, None, None]:
-    """All items of the first source, then those of the second, and so on.
+    """Yield all items of the first source, then those of the second, and so on.
 
-    As many sources run as there are threads. A source pauses while its waiting items, by `weigh`,
-    have STREAM_BYTES. An error is raised in its place, and ends the items. If the caller stops
-    early, this waits until the threads have stopped.
+    As many sources run as there are threads, at most _MOST_STREAMS. A source pauses while its
+    waiting items have STREAM_BYTES or more by `weigh`. An error is raised after the items before
+    it, and ends the items. If the caller stops early, this waits until the threads have stopped.
     """
     threads = min(thread_count(), _MOST_STREAMS)
     if threads == 1:
@@ -78,7 +78,7 @@ class _Streams(Generic[R]):
         self._is_stopped = False
 
     def results(self) -> Iterator[R]:
-        """The items in order."""
+        """Yield the items in order."""
         self._open_more()
         if len(self._open) == 1 and not self._open[0].is_done:
             # A single source runs in this thread, where it can itself read ahead.

@@ -1,6 +1,6 @@
-"""The façade of a Delta table in this process: open, look, append, change, keep in shape.
+"""The façade of a Delta table without Spark: open, read, append, change and maintain it.
 
-In: a location. Out: `Table`, whose methods check what is given and call the room that does it.
+In: a location. Out: `Table`, whose methods check their arguments and call other packages.
 """
 
 from __future__ import annotations

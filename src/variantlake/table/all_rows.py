@@ -1,4 +1,4 @@
-"""All rows of a table without a word more: what every frame has, over `Table.scan`."""
+"""Methods of a table that read all its rows, as DataFrames have them, based on `Table.scan`."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 
 class AllRows(Shown):
-    """Base of a table: what it gives are the rows of its version, as those of `scan()`."""
+    """Base class of a table: reads all rows of its version through `scan()`."""
 
     __slots__ = ()
 
     def scan(self) -> Scan:
-        """The rows of the table's version."""
+        """Return a scan of all rows of the table's version."""
         raise NotImplementedError
 
     def count(self) -> int:
-        """The number of rows, mostly from the log alone. Raises as `scan`.
+        """Count the rows, mostly from the log alone. Raises as `scan`.
 
         Examples:
             >>> t.count()
@@ -34,37 +34,37 @@ class AllRows(Shown):
         return self.scan().count()
 
     def head(self, rows: int = 10) -> HeadRows:
-        """The first rows, without reading more files than they need; a prompt shows them.
+        """Return the first rows, reading no more files than needed; a prompt shows them.
 
-        Raises InvalidValue for what is not a number of rows, else as `scan`.
+        Raises InvalidValue for an invalid number of rows, otherwise as `scan`.
         """
         return self.scan().head(rows)
 
     @says_its_keywords
     def to_arrow(self) -> pa.Table:
-        """All rows as one table of Arrow. Raises as `scan`."""
+        """Return all rows as one Arrow table. Raises as `scan`."""
         return self.scan().to_arrow()
 
     @says_its_keywords
     def to_pandas(self) -> Any:
-        """All rows as a DataFrame of pandas, with Variants as values of Python.
+        """Return all rows as a pandas DataFrame, with Variants as Python values.
 
-        Raises MissingDependency without pandas, else as `scan`.
+        Raises MissingDependency without pandas, otherwise as `scan`.
         """
         return self.scan().to_pandas()
 
     @says_its_keywords
     def to_polars(self) -> Any:
-        """All rows as a DataFrame of Polars, with Variants as JSON text.
+        """Return all rows as a Polars DataFrame, with Variants as JSON text.
 
-        Raises MissingDependency without Polars, else as `scan`. `vl.scan_polars` gives a
-        LazyFrame, which reads what a query needs.
+        Raises MissingDependency without Polars, otherwise as `scan`. `vl.scan_polars` returns a
+        LazyFrame, which reads only what a query needs.
         """
         return self.scan().to_polars()
 
     @says_its_keywords
     def to_pylist(self) -> list[dict[str, Any]]:
-        """All rows as dicts, with Variants as values of Python. Raises as `scan`.
+        """Return all rows as dicts, with Variants as Python values. Raises as `scan`.
 
         Examples:
             >>> t.to_pylist()[0]["event"]
@@ -73,9 +73,9 @@ class AllRows(Shown):
         return self.scan().to_pylist()
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """The rows as `to_pylist` gives them, one by one. Raises as `scan`."""
+        """Iterate over the rows, as dicts like those of `to_pylist`. Raises as `scan`."""
         return iter(self.scan())
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The Arrow C stream interface: DuckDB, Polars and pyarrow take a table as it is."""
+        """Return an Arrow C stream, so that DuckDB, Polars and pyarrow accept a table directly."""
         return self.scan().__arrow_c_stream__(requested_schema)

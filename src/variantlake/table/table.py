@@ -1,6 +1,6 @@
-"""The façade of a Delta table in this process: open, look, load, change, keep in shape.
+"""The façade of a Delta table without Spark: open, read, load, change and maintain it.
 
-Each method is a docstring and a call into the room that does the work.
+Each method is a docstring and a call into the package that does the work.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ _LESS_AT_ONCE = (
 
 
 def _writes(method: Callable[Concatenate[Table, P], R]) -> Callable[Concatenate[Table, P], R]:
-    """A method that writes: after it, whatever came of it, its handle is at the newest version."""
+    """Decorate a method that writes: its handle ends at the newest version, even on errors."""
     verb = says_its_keywords(takes_commit_properties(method))
 
     @functools.wraps(method)
@@ -124,7 +124,7 @@ def _writes(method: Callable[Concatenate[Table, P], R]) -> Callable[Concatenate[
         try:
             with in_memory(f"what `{method.__name__}` works on does", *_LESS_AT_ONCE):
                 result = verb(self, *args, **kwargs)
-        except TableReplaced:  # the handle keeps what it has read of the old table
+        except TableReplaced:  # the handle stays at its version of the old table
             raise
         except BaseException:
             self._has_written = True
@@ -136,15 +136,15 @@ def _writes(method: Callable[Concatenate[Table, P], R]) -> Callable[Concatenate[
 
 
 class Table(AllRows):
-    """A Delta table at one version, which all methods look at.
+    """A Delta table at one version, which all methods read.
 
-    The handle follows its own writes: what changes the table starts from the newest version, and
-    the handle is at the version that is the newest then. `refresh` moves it to what others wrote.
+    The handle follows its own writes: a change starts from the newest version, and afterwards the
+    handle is at the newest version. `refresh` moves it to the newest version of other writers.
     `Table.open(location, version=3)` is fixed at its version, and refuses to write.
 
-    A table that was removed and made again is another one: scans and writes by a handle of the old
-    one raise TableReplaced. Threads may share a handle; a pickled one is at the same version.
-    Whatever takes a table's path takes a Table too.
+    A table that was removed and made again is another one: scans and writes through a handle of the
+    old one raise TableReplaced. Threads may share a handle; a pickled one stays at its version.
+    Every function that takes a table's path also takes a Table.
     """
 
     __slots__ = ("_has_written", "_is_fixed", "_state")
@@ -161,7 +161,7 @@ class Table(AllRows):
 
     @property
     def snapshot(self) -> Snapshot:
-        """The state that the log gives for the version."""
+        """The state of the version, as read from the log."""
         return self._current().snapshot
 
     def __eq__(self, other: object) -> bool:
@@ -171,7 +171,7 @@ class Table(AllRows):
         return hash(self.uri)
 
     def __fspath__(self) -> str:
-        """The table's location; that of a fixed version is no place to write to."""
+        """Return the table's location; for a fixed version, with a suffix that names it."""
         return f"{self.uri}@v{self.version}" if self._is_fixed else self.uri
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -203,31 +203,31 @@ class Table(AllRows):
         Args:
             location: A path or URL; no table may be there.
             schema: Columns as DDL, `event VARIANT, day DATE NOT NULL`, or as an Arrow schema.
-            exist_ok: Open the table that is there already, as it is, and change nothing. It may
-                have more columns than `schema`, and other properties.
-            replace: Put the new table in the place of one that is there, in one commit of its log:
-                older versions stay readable. Features and row tracking are kept.
+            exist_ok: Open an existing table unchanged. It may have more columns than `schema`, and
+                other properties.
+            replace: Replace an existing table, in one commit of its log. Its older versions stay
+                readable, and it keeps its features and row tracking.
             partition_by: Name or names of partition columns, never VARIANT ones; None for none.
             cluster_by: Columns and typed paths to cluster by, as a list or as one text with commas:
-                `"day, event:kind::string"`. With a path among them they become
-                `variantlake.clusterBy`, see `set_clustering`. Columns alone are Delta's own
+                `"day, event:kind::string"`. With a path among them they become the property
+                `variantlake.clusterBy`, see `set_clustering`. Columns alone become Delta's own
                 clustering, instead of `partition_by`.
             properties: Table properties.
-            shredding: DDL of what becomes columns, by VARIANT column, or of the only one. A column
-                that is left out gets its schema inferred from the first data.
+            shredding: DDL of the paths that become columns, by VARIANT column, or for the only one.
+                For an omitted column, a schema is inferred from the first data.
             name: The table's name in its metadata.
-            description: What it is for.
+            description: The table's description.
             commit_properties: As for `append`.
             storage_options: As for `open`.
 
         Raises:
-            CommitConflict: There is a table already, and neither `exist_ok` nor `replace` is
-                given; or another writer changed the one that is to be replaced.
-            InvalidValue: The schema is of none of these types.
+            CommitConflict: There is a table already, without `exist_ok` and `replace`; or another
+                writer changed the table to be replaced.
+            InvalidValue: The schema has none of these types.
             InvalidSchema: A DDL does not parse, or Delta cannot hold the columns; with `exist_ok`,
-                the table that is there lacks a column, or has one of another type, or is not
+                the existing table lacks a column, or has one of another type, or is not
                 partitioned by `partition_by`.
-            InvalidQuery: A default is no constant, or a generated column names what is not there.
+            InvalidQuery: A default is no constant, or a generated column uses an unknown name.
             UnsupportedFeature: A property of a feature that we do not write.
 
         Examples:
@@ -293,28 +293,25 @@ class Table(AllRows):
         timestamp: Time | None = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> Self:
-        """The table at `location`: at its newest version, or fixed at `version` or at a time.
+        """Open a table at its newest version, or fix it at `version` or at a time.
 
-        A version is a number, or a name that `tag` gave it.
-
-        A table opened at a `version` or `timestamp` is read-only. A time without a zone is in UTC.
-        As in Delta Spark it must not be after the newest version, whose part of a millisecond does
-        not count.
+        A table opened at a `version` or `timestamp` is read-only. As in Delta Spark, the time must
+        not be after the newest version, compared in whole milliseconds.
 
         Args:
             location: A path or URL.
-            version: A version's number or name.
-            timestamp: A time instead.
-            storage_options: How the table's bucket is reached, by names of environment variables
-                (`AWS_ACCESS_KEY_ID`, …). They stay for all that this process reads or writes there,
-                and win over the environment and `set_storage_options`.
+            version: A version's number, or a name that `tag` gave it.
+            timestamp: A time instead; without a zone, it is in UTC.
+            storage_options: Settings to access the table's bucket, by names of environment
+                variables (`AWS_ACCESS_KEY_ID`, …). They apply to all later reads and writes of this
+                process there, and override the environment and `set_storage_options`.
 
         Raises:
             NotADeltaTable: There is no Delta log.
             MissingSource: There is no such version.
             InvalidQuery: No version is as old as `timestamp`, or all are older.
             MalformedLog: The log breaks the protocol; the file is named.
-            UnsupportedFeature: The table needs what we cannot read, by name.
+            UnsupportedFeature: The table needs a feature that we cannot read, by name.
 
         Examples:
             >>> vl.Table.open("t").version
@@ -329,7 +326,7 @@ class Table(AllRows):
 
     @classmethod
     def of(cls, table: Table | str | os.PathLike[str]) -> Table:
-        """The table at a location, at its newest version, and a handle as it is. Raises as `open`.
+        """Open a table at its newest version, or return a handle unchanged. Raises as `open`.
 
         `Table.of("events")` opens it; `Table.of(handle)` is the handle.
 
@@ -350,7 +347,7 @@ class Table(AllRows):
         return f"{type(self).__name__}({self.uri!r}, version={self.version})"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows of the table: where it is and its columns, without reading rows."""
+        """Return the HTML for a notebook: the location and the columns, without reading rows."""
         import html
 
         columns = ((item.name, item.type) for item in self.schema.fields)
@@ -362,19 +359,19 @@ class Table(AllRows):
 
     @property
     def uri(self) -> str:
-        """Where the table is: an absolute path or a URL."""
+        """The table's location: an absolute path or a URL."""
         return self._state.snapshot.store.uri
 
     @property
     def version(self) -> int:
-        """The version that this is; the first of a table is 0."""
+        """The number of this version; a table's first version is 0."""
         return self.snapshot.version
 
     @property
     def schema(self) -> StructType:
-        """The columns by their names, with the partition columns, in the table's order.
+        """The columns, with the partition columns, in the table's order.
 
-        `schema.to_arrow()` gives them as Arrow's: VARIANT is struct<metadata: binary, value:
+        `schema.to_arrow()` converts them to Arrow, where VARIANT is struct<metadata: binary, value:
         binary>. Spec: Delta protocol, "Schema Serialization Format".
         """
         return self.snapshot.schema
@@ -391,12 +388,12 @@ class Table(AllRows):
     def properties(self) -> dict[str, str]:
         """The table properties, as texts by name: Delta's, ours (`variantlake.…`) and the user's.
 
-        A property that nobody has set is not there. Spec: Delta protocol, "Change Metadata".
+        It has only properties that somebody has set. Spec: Delta protocol, "Change Metadata".
         """
         return self.snapshot.properties
 
     def files(self) -> pa.Table:
-        """One row for each data file of this version, as its `add` action in the log says it.
+        """Return one row for each data file of this version, from its `add` action in the log.
 
         Columns are the action's fields (Delta protocol, "Add File and Remove File"), named in
         snake_case, among them:
@@ -414,12 +411,12 @@ class Table(AllRows):
         return self.snapshot.files.whole()
 
     def history(self, limit: int | None = None) -> list[HistoryEntry]:
-        """The commits up to this version that the log still holds, newest first.
+        """List the commits up to this version that the log still has, newest first.
 
-        `limit` is how many at the most, None for all. Times are in milliseconds since 1970 in UTC.
-        Spec: Delta protocol, "Commit Provenance Information".
+        `limit` is the most commits to return, None for all. Times are in milliseconds since 1970 in
+        UTC. Spec: Delta protocol, "Commit Provenance Information".
 
-        Raises TableReplaced if another table is at the location by now, InvalidValue for a limit
+        Raises TableReplaced if another table is at the location now, InvalidValue for a limit
         below 0.
 
         Examples:
@@ -431,9 +428,9 @@ class Table(AllRows):
         return self.snapshot.history(limit)
 
     def refresh(self) -> Self:
-        """Move to the newest version of the table at the location; gives this handle.
+        """Move to the newest version of the table at the location; returns this handle.
 
-        If it was removed and made again, that is the new one's.
+        If the table was removed and made again, this is a version of the new table.
 
         Raises InvalidValue for a handle that is fixed at a version, NotADeltaTable if the table was
         removed, MalformedLog and UnsupportedFeature for a log that cannot be read, StoreFailed.
@@ -447,15 +444,15 @@ class Table(AllRows):
         return self
 
     def report(self, *, examples: bool = True) -> TableReport:
-        """Files, paths, types, what filters skip, drift and advice, as one page and as JSON.
+        """Report on files, paths, types, what filters skip, drift, and advice, as a page or JSON.
 
-        The log says most of it; a sample of 10,000 rows of each VARIANT column and the footers of
-        eight files say the rest.
+        Most of it comes from the log, the rest from a sample of 10,000 rows of each VARIANT column
+        and the footers of eight files.
 
         Args:
-            examples: False leaves values of the data out: examples and bounds.
+            examples: False leaves out values of the data: examples and bounds.
 
-        `save("report.html")` writes the page, `to_dict()` gives the data; a notebook shows it.
+        `save("report.html")` writes the page, `to_dict()` returns the data; a notebook shows it.
 
         Raises as `scan` for a file that cannot be read.
 
@@ -475,7 +472,7 @@ class Table(AllRows):
         *,
         limit: int | None = None,
     ) -> Scan:
-        """Read rows without Spark; paths are columns if that is exact, files are skipped.
+        """Read rows without Spark, from typed columns where that is exact; skips files.
 
         Args:
             select: Columns and paths, as in a SELECT list: `event:kind::string AS kind`, `event`,
@@ -514,7 +511,7 @@ class Table(AllRows):
     ) -> ExportResult:
         """Write rows of this version into one file of Parquet, CSV or JSON lines.
 
-        `table.export("clicks.csv.gz", where="event:kind::string = 'click'")`; that of a query is
+        `table.export("clicks.csv.gz", where="event:kind::string = 'click'")`; for a query, use
         `table.sql(...).export(path)`. `select` and `where` are as for `scan`, all else as for
         `Scan.export`.
         """
@@ -539,25 +536,25 @@ class Table(AllRows):
         engine: Literal["local", "duckdb"] = "local",
         tables: Mapping[str, Table] | None = None,
     ) -> LocalQuery | DuckQuery:
-        """Run a query of this table without Spark; the text calls it `t`, or by its own name.
+        """Run a query of this table without Spark; the query names it `t`, or by its own name.
 
         `Table.open("/lake/events").sql("SELECT event:kind::string, count(*) FROM events GROUP BY
-        1")`. An own name is the last part of the location.
+        1")`. Its own name is the last part of the location.
 
         Args:
-            query: A SELECT as Spark SQL: columns, paths and expressions, WHERE as in `scan`, GROUP
+            query: A SELECT in Spark SQL: columns, paths and expressions, WHERE as in `scan`, GROUP
                 BY, HAVING, DISTINCT, ORDER BY, LIMIT, OFFSET; `count`, `count(DISTINCT x)`, `min`,
                 `max`, `sum`, `avg`, `count_if`; in FROM, or in WITH, another SELECT that selects
-                and filters rows; in expressions queries that stand for values, which are run at
-                once. Timestamps are in UTC.
+                and filters rows; in expressions, scalar subqueries, which are run at once.
+                Timestamps are in UTC.
             engine: `"duckdb"` runs any query in DuckDB over the columns and paths that it names:
                 windows, joins, sums of doubles. Our scan skips files and rows by the conditions
                 that it supports; all else follows DuckDB's own rules, and may differ from Spark.
-            tables: For `"duckdb"`, other tables by the names that the text has for them.
+            tables: For `"duckdb"`, other tables by their names in the query.
 
         The result is an Arrow stream (`to_arrow`, `to_reader`, or straight into DuckDB and Polars);
-        `explain` says what the log alone answers, what is read and what is skipped. That of the
-        local engine is what Spark gives in ANSI mode, its default.
+        `explain` tells what the log alone answers, what is read and what is skipped. The local
+        engine returns the result of Spark in ANSI mode, its default.
 
         Raises:
             InvalidQuery: The text does not parse, or names an unknown table or column.
@@ -611,16 +608,16 @@ class Table(AllRows):
         select: str | Expr | Sequence[str | Expr] = "*",
         where: str | Expr | None = None,
     ) -> ChangeScan:
-        """The rows that versions inserted, deleted and updated: the change data feed.
+        """Read the rows that versions inserted, deleted and updated: the change data feed.
 
         Each row has `_change_type` (`insert`, `delete`, `update_preimage`, `update_postimage`),
         `_commit_version` and `_commit_timestamp` after the table's columns. Files are skipped by
         bounds and paths are read from columns, as in `scan`.
 
         Args:
-            starting_version: The first version whose changes are wanted; 0 if no start is given.
-            ending_version: The last one; this table's version if None.
-            starting_timestamp: A time instead: begins with the first version at or after it. A
+            starting_version: The first version; 0 if there is no starting timestamp either.
+            ending_version: The last version; None is this handle's.
+            starting_timestamp: A time instead: starts with the first version at or after it. A
                 time without a zone is in UTC.
             ending_timestamp: A time instead: ends with the last version at or before it.
             select: Columns and paths, as in `scan`; the three columns as well.
@@ -628,7 +625,7 @@ class Table(AllRows):
 
         Raises:
             InvalidQuery: No range, or an empty one; text as in `scan`.
-            MissingSource: A version that does not exist, or is not in the log any more; while rows
+            MissingSource: A version that does not exist, or is no longer in the log; while rows
                 are read, a file that vacuum has removed.
             UnsupportedFeature: A version of the range recorded no changes
                 (`delta.enableChangeDataFeed`), or its schema cannot be read as the last one.
@@ -645,7 +642,7 @@ class Table(AllRows):
             self.snapshot,
             starting_version,
             ending_version,
-            # Versions have no parts of a millisecond: a beginning is rounded up.
+            # Times of versions are whole milliseconds, so round the start up.
             since=None
             if starting_timestamp is None
             else milliseconds("starting_timestamp", starting_timestamp, up=True),
@@ -669,49 +666,49 @@ class Table(AllRows):
         json_columns: Collection[str] = (),
         **options: Unpack[DocumentKeywords],
     ) -> LoadResult:
-        """Append rows to the newest version in one commit, without Spark; gives what was done.
+        """Append rows to the newest version in one commit, without Spark.
 
         Args:
-            data: Any of these. Columns go by name; those that are left out are NULL.
+            data: Any of these. Columns are matched by name; omitted columns are NULL.
 
                 - Files: a path, glob, URL or folder, or several: newline-delimited JSON; Parquet,
-                  CSV, Avro, MessagePack and BSON if the name ends so, or by `format="csv"`;
+                  CSV, Avro, MessagePack and BSON by the name's ending, or by `format="csv"`;
                   `vl.ndjson(...)`, `vl.json_array(...)`, `vl.json_files(...)`.
                 - `bytes` or a file object of newline-delimited JSON.
-                - Rows of Python: dicts, dataclasses, named tuples and Pydantic models, one or any
+                - Python rows: dicts, dataclasses, named tuples and Pydantic models, one or any
                   iterable of them. Rows with none of the table's columns are documents of its
                   only VARIANT column.
                 - Tables: Arrow, pandas, Polars, DuckDB's relations, a scan, another `vl.Table`.
-                  Into a VARIANT column go Variants, text as JSON, structs, lists and numbers.
-            column: The VARIANT column that takes documents, also those that are given as rows; the
-                only one if None.
-            json_columns: VARIANT columns that the data give as JSON text; needed for bytes and
-                for rows of Python, whose text is otherwise a string.
-            **options: Each of them may be left out.
+                  A VARIANT column takes Variants, text as JSON, structs, lists and numbers.
+            column: The VARIANT column for documents, also for those given as rows; the only one if
+                None.
+            json_columns: VARIANT columns that the data have as JSON text; needed for bytes and
+                for Python rows, whose text is otherwise a string.
+            **options: Each of them is optional.
 
-                - `mode`: what becomes of a bad document: `"strict"` fails the load,
+                - `mode`: how to handle a bad document: `"strict"` fails the load,
                   `"quarantine"` puts it into a file with the reason, `"null"` stores NULL. The
                   default is `"strict"`, and `"quarantine"` if there is a contract.
                 - `contract`: a JSON Schema that documents must fulfil and that the table keeps; see
                   `set_contract`.
                 - `max_bad`: with more bad documents, a number or a share (`"5%"`), the load stops,
                   and nothing is committed.
-                - `load_id`: a name of this load; a load of the same name does nothing.
+                - `load_id`: a name of this load; a second load of the same name does nothing.
                 - `unique_by`, `on_duplicate`: a key that no two rows share, and which of them stays
                   (`"replace"`, `"skip"`); see `LoadOptions`.
                 - `order_by`: paths and columns by which the rows of each file are sorted.
                 - `merge_schema`: add the columns that the table does not have.
-                - `arrays`: whether a schema that is learned has columns of what arrays hold.
-                - `target_file_size`, `max_rows_per_file`: when the next file is begun.
-                - `commit_properties`: what the history says about the commit,
-                  `{"job": "nightly"}`; so of all verbs that write.
-                - `storage_options`: how the buckets of files are reached, as for `open`.
-                - `truncate_timestamps`: of Arrow data; cuts nanoseconds.
+                - `arrays`: whether a learned schema has columns for the contents of arrays.
+                - `target_file_size`, `max_rows_per_file`: when to start the next file.
+                - `commit_properties`: facts for the history of the commit, `{"job": "nightly"}`;
+                  all verbs that write take them.
+                - `storage_options`: settings to access the buckets of files, as for `open`.
+                - `truncate_timestamps`: for Arrow data; cuts nanoseconds.
 
-                Of documents also:
+                For documents also:
 
-                - `format`: how documents stand in files that are given by paths: `"ndjson"` (one a
-                  line), `"array"` (one array of them), `"json"` (one document a file).
+                - `format`: the form of documents in files given by paths: `"ndjson"` (one in each
+                  line), `"array"` (one array of them), `"json"` (one document in each file).
                 - `partition_by`: partition columns, from folders (`"day DATE"`) or from a path
                   of the documents (`"day=event:at::date"`).
                 - `file_column`, `loaded_at_column`: columns for the source's path and for the time
@@ -719,14 +716,15 @@ class Table(AllRows):
                 - `skip_empty`: False refuses files without a document.
                 - `hints`: paths and types that must be columns, `"user.id BIGINT, a.* DOUBLE"`.
 
-        With a load id that the table has already, the result's version is that of the first load.
+        If the table has the load id already, the result's version is that of the first load.
 
         Raises:
             InvalidSchema: The data do not fit the table's columns.
             InvalidJson, MalformedVariant, InvalidValue, LimitExceeded: A bad value, with its
                 position: file, line and column, or the row of the data.
-            UnsupportedFeature: The table needs what only Spark can do (constraints, say).
-            CommitConflict: Another writer changed the table in a way that contradicts this.
+            UnsupportedFeature: The table needs something that only Spark can do, such as
+                constraints.
+            CommitConflict: Another writer changed the table in a way that conflicts with this.
 
         Examples:
             >>> t.append([{"id": 3, "event": {"kind": "c"}}]).rows_written
@@ -744,10 +742,10 @@ class Table(AllRows):
     ) -> Stage:
         """Write rows as `append` does, but commit nothing: they are invisible until published.
 
-        Then look at them (`Stage.scan`, `Stage.check`), and `Stage.publish` or `Stage.drop` them.
-        Nothing is in the log meanwhile. Our vacuum keeps the files until the load is published or
-        dropped; that of other engines for the table's retention, a week. The first one to publish
-        adds the rows; the id of the load (`load_id`) makes a repeat do nothing.
+        Check them (`Stage.scan`, `Stage.check`), then `Stage.publish` or `Stage.drop` them. The log
+        does not name them meanwhile. Our vacuum keeps the files until the load is published or
+        dropped; that of other engines only for the table's retention, a week by default. The first
+        one to publish adds the rows; a load id (`load_id`) makes a repeat do nothing.
 
         Args:
             data: As for `append`.
@@ -770,7 +768,7 @@ class Table(AllRows):
         )
 
     def stages(self) -> list[Stage]:
-        """The loads that are staged and neither published nor dropped, oldest first."""
+        """List the staged loads that are neither published nor dropped, oldest first."""
         from variantlake.ingest.stage import stages_of
 
         return stages_of(self.uri)
@@ -787,32 +785,30 @@ class Table(AllRows):
         json_columns: Collection[str] = (),
         **options: Unpack[DocumentKeywords],
     ) -> LoadResult:
-        """Replace rows of the table in one commit; gives what was done.
-
-        Older versions stay readable.
+        """Replace rows of the table in one commit. Older versions stay readable.
 
         Args:
-            data: As for `append`. No rows leave the table, or the partitions, empty.
-            where: Only these partitions are replaced: `{"day": date(2026, 1, 2)}`, or a condition
-                over partition columns as text or of `vl.path(...)`, `"day >= '2026-01-02'"`. All
-                new rows must be in them. None replaces everything.
-            partitions: Only those partitions are replaced that the new rows are in.
-            expected_version: The version of the table that the new rows were made of. Rows that
-                another writer added or removed since, among those that are replaced, raise
-                CommitConflict. None replaces what the newest version holds: give
-                `version` of the table that was scanned if the new rows come from there.
+            data: As for `append`. Without any rows, the table or the partitions become empty.
+            where: Replace only these partitions: `{"day": date(2026, 1, 2)}`, or a condition over
+                partition columns as text or of `vl.path(...)`, `"day >= '2026-01-02'"`. All new
+                rows must be in them. None replaces everything.
+            partitions: Replace only the partitions that the new rows are in.
+            expected_version: The version of the table that the new rows were made from. If another
+                writer has added or removed rows since, among those to replace, CommitConflict is
+                raised. None replaces rows of the newest version: give `version` of the scanned
+                table if the new rows come from it.
             column: As for `append`.
             json_columns: As for `append`.
             **options: As for `append`.
 
         Raises:
-            InvalidSchema: The data do not fit the table, or it is not partitioned so.
+            InvalidSchema: The data do not fit the table, or it is not partitioned this way.
             InvalidQuery: A condition that does not parse.
             InvalidValue: A row is not in the partitions of `where`, or cannot be stored.
-            CommitConflict: Another writer added or removed rows of what is replaced.
+            CommitConflict: Another writer added or removed rows among those to replace.
             MissingSource: The expected version is not in the log.
             UnsupportedFeature: As for `append`; also an append-only table, and a condition that
-                only Spark takes.
+                only Spark supports.
 
         Examples:
             >>> t.overwrite([{"id": 9, "event": {}}]).version
@@ -835,10 +831,10 @@ class Table(AllRows):
         metrics_file: str | os.PathLike[str] | None = None,
         **options: Unpack[AutoloadOptionKeywords],
     ) -> AutoloadResult:
-        """Load what is new in a folder or bucket, each file exactly once; see `vl.autoload`.
+        """Load new files of a folder or bucket, each exactly once; see `vl.autoload`.
 
-        `column` is the VARIANT column that takes the documents; the only one unless it is given.
-        `storage_options` say how the source is reached.
+        `column` is the VARIANT column for the documents, by default the only one. `storage_options`
+        are settings to access the source.
         """
         from variantlake.autoloading.run import autoload
 
@@ -864,20 +860,20 @@ class Table(AllRows):
         state: str | None = None,
         limit: int | None = None,
     ) -> pa.Table:
-        """What the autoloads of the table did with each file, up to this version.
+        """List what the autoloads of the table did with each file, up to this version.
 
         The columns are name, file, state, rows, bad_rows, version, time, size and error, sorted by
         the names of autoload and file. The state is one of "loaded", "empty", "failed", "retry" and
         "skipped" (too old).
 
         Args:
-            name: Of one autoload; None for all.
-            file: A pattern of the file's path from the source's root, as in a glob: `**/*.gz`.
+            name: The name of one autoload; None for all.
+            file: A glob pattern of the file's path from the source's root: `**/*.gz`.
             state: Only files in this state.
             limit: At most this many rows.
 
         Raises InvalidValue for an autoload that the table does not know, an unknown state or a
-        limit below 0, MalformedLog if what the log names is missing or damaged.
+        limit below 0, MalformedLog if a state file that the log names is missing or damaged.
         """
         from variantlake.autoloading.loads import LOADS, list_loads
 
@@ -895,14 +891,14 @@ class Table(AllRows):
         file: str | None = None,
         commit_properties: CommitProperties = None,
     ) -> RetryResult:
-        """Let the next round try files again that could not be read.
+        """Let the next round of autoloads retry files that could not be read.
 
         Args:
-            name: Of one autoload; None for all.
-            file: A pattern of the file's path from the source's root, as in a glob.
+            name: The name of one autoload; None for all.
+            file: A glob pattern of the file's path from the source's root.
             commit_properties: As for `append`.
 
-        Raises CommitConflict if the autoload committed a batch meanwhile, else as `loads`.
+        Raises CommitConflict if the autoload committed a batch meanwhile, otherwise as `loads`.
         """
         from variantlake.autoloading.loads import retry_failed
 
@@ -918,20 +914,19 @@ class Table(AllRows):
     ) -> ChangeResult:
         """Delete rows of the newest version in one commit, without Spark.
 
-        Files are skipped by bounds and rows found on typed columns. If the table has deletion
-        vectors (`delta.enableDeletionVectors`) a file is rewritten only if it would be almost
-        empty.
+        It skips files by bounds, and finds rows by typed columns. If the table has deletion vectors
+        (`delta.enableDeletionVectors`), a file is rewritten only if it would be almost empty.
 
         Args:
             where: A condition, as for `scan`; rows for which it is NULL stay. None deletes all.
-            dry_run: Change nothing; the answer tells what would be done.
+            dry_run: Change nothing; the result tells what would be done.
             commit_properties: As for `append`.
 
         Raises:
             InvalidQuery: The text does not parse, or names an unknown column.
             InvalidValue: A value that a cast in the condition fails at.
-            UnsupportedFeature: An expression that only Spark takes, an append-only table, a feature
-                that we do not write, or rows that would lose their ids, by name.
+            UnsupportedFeature: An expression that only Spark supports, an append-only table, a
+                feature that we do not write, or rows that would lose their ids, by name.
             CommitConflict: Another writer changed the same rows, or added rows that `where` finds.
 
         Examples:
@@ -953,25 +948,25 @@ class Table(AllRows):
         dry_run: bool = False,
         commit_properties: CommitProperties = None,
     ) -> ChangeResult:
-        """Put new values into columns of some rows in one commit, without Spark.
+        """Set columns of some rows to new values in one commit, without Spark.
 
         `table.update({"kind": "late", "n": vl.expr("n + 1"), "who": vl.path("event:user").string(),
         "event:checked": True}, where="event:late::boolean")`. All values are computed from the old
         row.
 
         Args:
-            set: By column, or by path in a VARIANT column, the new value: a value of Python, or an
-                expression (`vl.expr` for SQL, `vl.col`, `vl.path`). A VARIANT column and a path
-                also take dicts, lists and a `vl.Variant`.
+            set: The new values by column, or by path in a VARIANT column. Each is a Python value,
+                or an expression (`vl.expr` for SQL, `vl.col`, `vl.path`). A VARIANT column and a
+                path also take dicts, lists and a `vl.Variant`.
             where: As for `delete`.
             dry_run: As for `delete`.
             commit_properties: As for `append`.
 
         Raises:
             InvalidQuery: The text does not parse, or names an unknown column.
-            InvalidValue: A value that cannot be cast, or that the column does not hold.
+            InvalidValue: A value that cannot be cast, or that the column cannot hold.
             UnsupportedFeature: As for `delete`; also a table with constraints or generated columns,
-                which `lake.update` takes.
+                which `lake.update` supports.
             CommitConflict: As for `delete`.
 
         Examples:
@@ -1000,28 +995,28 @@ class Table(AllRows):
     ) -> ChangeResult:
         """Merge rows into the newest version in one commit, as Spark's MERGE does, without Spark.
 
-        `table.merge(rows, "t.id = s.id")` updates the rows that are there and inserts the others.
-        Files are found by bounds of the source's keys, and rows by the key columns alone.
+        `table.merge(rows, "t.id = s.id")` updates existing rows and inserts the others. It finds
+        files by bounds of the source's keys, and rows by the key columns alone.
 
         Args:
             source: Rows as `append` takes them: dicts, dataclasses, Arrow data, a DataFrame, a
                 scan, Parquet files; not JSON files. They are read into memory.
-            on: The condition that a row of the table and one of the source match by.
+            on: The condition under which a row of the table and one of the source match.
             *clauses: As in MERGE: `"WHEN MATCHED AND s.gone THEN DELETE"`, in their order. Without
                 any, rows that match are updated and the others inserted.
-            target_alias: What `on` and the clauses call the table.
-            source_alias: What they call the source.
+            target_alias: The table's name in `on` and the clauses.
+            source_alias: The source's name there.
             json_columns: Columns of the source that are JSON text, and become Variants.
             merge_schema: Add the columns that clauses write and the table does not have.
             dry_run: As for `delete`.
             commit_properties: As for `append`.
-            storage_options: How the buckets of files are reached, as for `open`.
+            storage_options: Settings to access the buckets of files, as for `open`.
 
         Raises:
-            InvalidQuery: Text that does not parse or names what is not there; several rows of the
+            InvalidQuery: Text that does not parse or uses an unknown name; several rows of the
                 source match one row of the table.
-            InvalidSchema: The source has columns that no table has.
-            InvalidValue: A value that a cast fails at, or that a column does not hold.
+            InvalidSchema: The source has columns that no table can have.
+            InvalidValue: A value that a cast fails at, or that a column cannot hold.
             UnsupportedFeature: As for `update`.
             CommitConflict: As for `delete`.
 
@@ -1058,7 +1053,7 @@ class Table(AllRows):
         commit_properties: CommitProperties = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> MergeBuilder:
-        """A MERGE whose clauses are methods, as in Delta Spark. `execute` runs it.
+        """Build a MERGE whose clauses are methods, as in Delta Spark; `execute` runs it.
 
         `table.merge_builder(rows, "t.id = s.id").when_matched_delete("s.gone")
         .when_matched_update_all().when_not_matched_insert_all().execute()`.
@@ -1102,11 +1097,11 @@ class Table(AllRows):
 
         Args:
             rows: As the source of `merge`, with all columns of the table. Dicts with none of the
-                table's columns are documents of its only VARIANT column. Into VARIANT columns go
-                also the text, structs and lists of Arrow data, as by `append`.
+                table's columns are documents of its only VARIANT column. As in `append`, VARIANT
+                columns also take text, structs and lists of Arrow data.
             key: Columns and paths with their types, as in `scan`; several in one text or in a list.
             json_columns: As for `append`.
-            merge_schema: As for `merge`; columns that the rows do not have stay as they are.
+            merge_schema: As for `merge`; columns that the rows lack keep their values.
             dry_run: As for `delete`.
             commit_properties: As for `append`.
             storage_options: As for `merge`.
@@ -1138,30 +1133,30 @@ class Table(AllRows):
         dry_run: bool = False,
         commit_properties: CommitProperties = None,
     ) -> EraseResult:
-        """Erase rows so that in the end nothing below the table's folder holds them.
+        """Erase rows so that in the end nothing below the table's folder contains them.
 
-        Deletes the rows in one commit. It rewrites every file that has such a row, also if a
+        It deletes the rows in one commit. It rewrites every file that has such a row, even if a
         deletion vector hides the row already, and every file that has a key which no remaining row
-        of the table uses. The commit says neither the condition nor bounds of the
-        old files. Older versions still hold the rows: the result says after which time
-        `vacuum` removes their files, and until when the log says bounds of them.
+        of the table uses. The commit contains neither the condition nor bounds of the old files.
+        Older versions still have the rows: the result tells after which time `vacuum` removes their
+        files, and until when the log has bounds of them.
 
         Args:
             where: A condition, as for `scan`.
             purge: Do not wait: remove every other version now, its files, change files and
-                quarantine files, and all of the log before the newest version. Only if nothing
-                else uses the table: readers of older versions, readers of changes and running
-                writers lose what they need, and the history begins anew.
-            dry_run: Change nothing; the answer tells how many rows and files there are.
+                quarantine files, and all of the log before the newest version. Use it only if
+                nothing else uses the table: readers of older versions, readers of changes and
+                running writers lose what they need, and the history starts anew.
+            dry_run: Change nothing; the result tells how many rows and files there are.
             commit_properties: As for `append`.
 
         Raises:
             InvalidQuery: The text does not parse, or names an unknown column.
             InvalidValue: A value that a cast in the condition fails at.
-            UnsupportedFeature: An expression that only Spark takes; an append-only table; a VARIANT
-                inside of another column; a table that tracks its rows, if files would be
-                written anew; with `purge` a table whose log must not be cut.
-            CommitConflict: Other writers were first, again and again.
+            UnsupportedFeature: An expression that only Spark supports; an append-only table; a
+                VARIANT inside another column; a table with row tracking, if files would be
+                rewritten; with `purge` a table whose log must not be cut.
+            CommitConflict: Other writers committed first in every attempt.
 
         Examples:
             >>> t.erase("id = 1", dry_run=True).rows_erased
@@ -1177,19 +1172,19 @@ class Table(AllRows):
     def set_properties(
         self, properties: Mapping[str, str], *, commit_properties: CommitProperties = None
     ) -> CommitResult:
-        """Set table properties and add the features that they need; gives the new version.
+        """Set table properties and add the features that they need; returns the new version.
 
         `{"delta.enableVariantShredding": "true"}` shreds new files, `"false"` does not.
         `{"delta.enableRowTracking": "true"}` first gives row ids to the existing files, in separate
-        commits. `{"delta.columnMapping.mode": "none"}` rewrites all files with the names of columns
-        that the table has now.
+        commits. `{"delta.columnMapping.mode": "none"}` rewrites all files with the table's current
+        column names.
 
         Raises:
             InvalidValue: A value that the property cannot have.
-            InvalidSchema: A property that the columns do not go with.
-            UnsupportedFeature: A property of a feature that we do not write, or one that the rows
-                that are there would have to be checked or rewritten for.
-            CommitConflict: Another writer changed the table in a way that contradicts this.
+            InvalidSchema: A property that does not fit the columns.
+            UnsupportedFeature: A property of a feature that we do not write, or for which existing
+                rows would have to be checked or rewritten.
+            CommitConflict: Another writer changed the table in a way that conflicts with this.
 
         Examples:
             >>> t.set_properties({"owner": "me"}).version
@@ -1205,8 +1200,8 @@ class Table(AllRows):
     ) -> AnalyzeResult:
         """Add missing statistics to files of other writers, from their footers.
 
-        The files are added again under their own paths; no row changes. With `dry_run` nothing is
-        committed, and the result says what would be.
+        It adds the files again under the same paths; no row changes. With `dry_run` it commits
+        nothing, and the result tells what would be done.
 
         Raises:
             MalformedFile, MissingSource: A file that cannot be read, by name.
@@ -1225,9 +1220,9 @@ class Table(AllRows):
     def unset_properties(
         self, *names: str, commit_properties: CommitProperties = None
     ) -> CommitResult:
-        """Remove table properties, so that their defaults apply; gives the new version.
+        """Remove table properties, so that their defaults apply; returns the new version.
 
-        Raises InvalidValue for a property that files depend on, else as `set_properties`.
+        Raises InvalidValue for a property that files depend on, otherwise as `set_properties`.
 
         Examples:
             >>> t.unset_properties("owner").version >= 1
@@ -1254,7 +1249,7 @@ class Table(AllRows):
 
     @property
     def contracts(self) -> dict[str, Contract]:
-        """The contracts of the table's VARIANT columns, by their names."""
+        """The contracts of the table's VARIANT columns, by column name."""
         from variantlake.contracts.contract import contracts
 
         known = contracts(self.snapshot.properties)
@@ -1269,15 +1264,15 @@ class Table(AllRows):
         column: str | None = None,
         commit_properties: CommitProperties = None,
     ) -> CommitResult:
-        """Set what documents must be like from now on; gives the new version.
+        """Set the contract that new documents must fulfil; returns the new version.
 
         Each change increases the contract's version, and the history shows it. Loads then treat
         documents that break it as bad ones. Existing rows are not checked (`check_contract` checks
         them), nor are changes of rows (`update`, `merge`).
 
         Args:
-            contract: A JSON Schema as a dict, as JSON text, or the file that has it; see
-                `vl.Contract`. None takes the contract away.
+            contract: A JSON Schema as a dict, as JSON text, or a file with it; see `vl.Contract`.
+                None removes the contract.
             column: The VARIANT column; the only one if None.
             commit_properties: As for `append`.
 
@@ -1307,12 +1302,12 @@ class Table(AllRows):
         column: str | None = None,
         progress: OnProgress | None = None,
     ) -> ContractReport:
-        """Whether the rows of this version fulfil a contract; reads the whole column.
+        """Check whether the rows of this version fulfil a contract; reads the whole column.
 
         Args:
             contract: As for `set_contract`; None is the table's own.
             column: The VARIANT column; the only one if None.
-            progress: Called with how many files are read.
+            progress: Called with the number of files read so far.
 
         Raises:
             InvalidSchema: As `set_contract`.
@@ -1340,7 +1335,7 @@ class Table(AllRows):
     def set_clustering(
         self, *paths: str, commit_properties: CommitProperties = None
     ) -> CommitResult:
-        """Set the paths that the table is clustered by; gives the new version.
+        """Set the table's clustering paths; returns the new version.
 
         Loads then sort each file by them, and `cluster` orders the files. This rewrites nothing.
 
@@ -1350,8 +1345,8 @@ class Table(AllRows):
             commit_properties: As for `append`.
 
         Raises:
-            InvalidSchema: Rows cannot be ordered by this: a path that is not a typed column, a
-                partition column, a column that does not exist or is a Variant.
+            InvalidSchema: Rows cannot be ordered by a path: it is not a typed column, or it is a
+                partition column, a Variant, or a column that does not exist.
             InvalidPath, InvalidValue: A path that does not parse, or too many.
             CommitConflict: As `set_properties`.
         """
@@ -1368,12 +1363,12 @@ class Table(AllRows):
 
     @_writes
     def alter(self, change: str, *, commit_properties: CommitProperties = None) -> CommitResult:
-        """Change the table by what SQL has after ALTER TABLE and its name; the new version.
+        """Run an ALTER TABLE, given by the SQL after the table's name; returns the new version.
 
-        `table.alter("RENAME COLUMN a TO b")`, `table.alter("ALTER COLUMN n TYPE BIGINT")`: columns
-        are renamed, dropped, added, moved, described, widened, made NOT NULL or nullable, and get
-        defaults; constraints and properties are set and taken away. Other methods do the same by
-        Python's means, one each. Nothing that binds readers is switched on.
+        `table.alter("RENAME COLUMN a TO b")`, `table.alter("ALTER COLUMN n TYPE BIGINT")`. It can
+        rename, drop, add, move, describe and widen columns, make them NOT NULL or nullable, set
+        their defaults, and add or remove constraints and properties. For each of these there is
+        also a method. It turns on no feature that readers must support.
 
         Raises:
             InvalidQuery: A text of another form.
@@ -1404,10 +1399,10 @@ class Table(AllRows):
         hints of a VARIANT column go with the column.
 
         Args:
-            column: Its name, or names with dots between them; in backticks if they hold dots. Of an
-                array `element`, of a map `key` and `value` are parts of the path.
+            column: Its name, or names with dots between them; in backticks if they contain dots. A
+                path goes through `element` of an array, and `key` and `value` of a map.
             name: The new name alone.
-            enable_column_mapping: Switch column mapping by name on in the same commit, if the table
+            enable_column_mapping: Turn on column mapping by name in the same commit, if the table
                 has none. Readers without this feature refuse the table from then on.
             commit_properties: As for `append`.
 
@@ -1435,18 +1430,18 @@ class Table(AllRows):
     ) -> CommitResult:
         """Drop columns, or fields of structs; returns the new version. No file is rewritten.
 
-        The values are in the files until `optimize` or another writer rewrites them, and older
-        versions have the columns still.
+        The values stay in the files until `optimize` or another writer rewrites them, and older
+        versions still have the columns.
 
         Args:
-            *columns: As for `rename_column`; a list of them does, too.
-            missing_ok: Pass over columns that the table does not have.
+            *columns: As for `rename_column`; each may also be a list of them.
+            missing_ok: Ignore columns that the table does not have.
             enable_column_mapping: As for `rename_column`.
             commit_properties: As for `append`.
 
         Raises:
             InvalidSchema: The table does not have the column, is partitioned or clustered by it, or
-                has no other one.
+                would have no column left.
             UnsupportedFeature, CommitConflict: As `rename_column`.
         """
         from variantlake.delta.transaction import alter_columns
@@ -1521,12 +1516,12 @@ class Table(AllRows):
         Args:
             column: As for `rename_column`; the element of an array and the parts of a map too.
             type: The type as DDL.
-            enable_type_widening: Switch type widening on in the same commit, if the table has not.
-                Readers without this feature refuse the table from then on.
+            enable_type_widening: Turn on type widening in the same commit, if it is off. Readers
+                without this feature refuse the table from then on.
             commit_properties: As for `append`.
 
         Raises:
-            InvalidSchema: The table does not have the column, or its type does not widen so.
+            InvalidSchema: The table does not have the column, or its type does not widen to this.
             UnsupportedFeature: The table has no type widening, or a constraint or generated column
                 uses the column.
             CommitConflict: As `set_properties`.
@@ -1545,10 +1540,10 @@ class Table(AllRows):
     def set_default(
         self, column: str, expression: str | None, *, commit_properties: CommitProperties = None
     ) -> CommitResult:
-        """Set what new rows without a value for a column get; returns the new version.
+        """Set a column's default for new rows without a value; returns the new version.
 
         `expression` is constant SQL (`"'unknown'"`, `"2 + 3"`), None for no default. The local
-        engine must understand it; `lake.sql` takes what Spark does. Existing rows stay as they are.
+        engine must support it; through `lake.sql`, Spark must. Existing rows do not change.
 
         Raises:
             InvalidSchema: The column does not exist, or cannot have a default.
@@ -1564,10 +1559,10 @@ class Table(AllRows):
     def add_constraint(
         self, name: str, expression: str, *, commit_properties: CommitProperties = None
     ) -> CommitResult:
-        """Add a CHECK constraint that every row fulfils; returns the new version.
+        """Add a CHECK constraint that every row must fulfil; returns the new version.
 
-        The local engine must understand it; `lake.add_constraint` takes what Spark does. NULL does
-        not fulfil it. Writing rows to the table needs Spark from then on.
+        The local engine must support it; for `lake.add_constraint`, Spark must. NULL does not
+        fulfil it. From then on, writing rows to the table needs Spark.
 
         Raises:
             InvalidQuery: The expression is no condition.
@@ -1585,7 +1580,7 @@ class Table(AllRows):
     ) -> CommitResult:
         """Remove a CHECK constraint; returns the new version.
 
-        Raises InvalidValue for one that does not exist, else as `set_properties`.
+        Raises InvalidValue for one that does not exist, otherwise as `set_properties`.
         """
         from variantlake.delta.transaction import alter
 
@@ -1596,7 +1591,7 @@ class Table(AllRows):
     def set_not_null(
         self, column: str, *, commit_properties: CommitProperties = None
     ) -> CommitResult:
-        """Make a column NOT NULL in which no row has NULL; returns the new version.
+        """Make a column without NULLs NOT NULL; returns the new version.
 
         Raises InvalidSchema for a column that does not exist, InvalidValue if a row has NULL there,
         UnsupportedFeature for a field of a struct, CommitConflict.
@@ -1611,7 +1606,7 @@ class Table(AllRows):
     ) -> CommitResult:
         """Allow NULL in a column or a field of a struct; returns the new version.
 
-        Raises InvalidSchema for a column that does not exist, else as `set_properties`.
+        Raises InvalidSchema for a column that does not exist, otherwise as `set_properties`.
         """
         from variantlake.sql.alter import NotNull
 
@@ -1625,15 +1620,15 @@ class Table(AllRows):
         *,
         commit_properties: CommitProperties = None,
     ) -> CommitResult:
-        """Add columns at the end, NULL in existing rows; gives the new version.
+        """Add columns at the end, NULL in existing rows; returns the new version.
 
         Args:
             column: DDL of one or more columns, `note STRING`. A VARIANT column adds its features.
-            type: The type of the one column that `column` names.
+            type: The type, if `column` is only the name of one column.
             commit_properties: As for `append`.
 
         Raises:
-            InvalidSchema: The DDL does not parse, the column is there already or is NOT NULL.
+            InvalidSchema: The DDL does not parse, the column exists already or is NOT NULL.
             UnsupportedFeature, CommitConflict: As `set_properties`.
 
         Examples:
@@ -1648,13 +1643,13 @@ class Table(AllRows):
         return _committed(snapshot, changes)
 
     def drift(self, column: str | None = None, *, progress: OnProgress | None = None) -> Drift:
-        """How much is in residuals, by version, and which paths would be worth a column.
+        """Report how much is in residuals, by version, and which paths would be worth a column.
 
         Reads the footers of at most a few hundred files and a sample of rows; writes nothing.
 
         Args:
-            column: One VARIANT column; all of them when None.
-            progress: Called now and then with how far it is.
+            column: One VARIANT column; None for all.
+            progress: Called now and then with the progress.
 
         Raises:
             InvalidSchema: There is no such VARIANT column.
@@ -1680,30 +1675,30 @@ class Table(AllRows):
         progress: OnProgress | None = None,
         commit_properties: CommitProperties = None,
     ) -> ClusterResult:
-        """Order rows across files by the paths that the table is clustered by; no row changes.
+        """Order rows across files by the table's clustering paths; no row changes.
 
-        A run rewrites the files that overlap most by the bounds in the log into files that do not
+        A run rewrites the files whose bounds in the log overlap most into files that do not
         overlap. It stops at the budget, or when a rewrite would save queries less than a fifth of
         what they read. So a second run finds nothing to do.
 
         Args:
-            where: Only files that may hold a match: a condition over partition columns and paths.
-            budget: Bytes of files that may be rewritten; None is twice the bytes that have
-                come since the last run.
-            target_file_size: The size of the new files, about.
-            dry_run: Say what would be done, and do nothing.
-            digest: Compare the rows that are read and written by their digest; a difference raises
-                before anything is committed.
+            where: Only files that may have a match: a condition over partition columns and paths.
+            budget: The most bytes of files to rewrite; None is twice the bytes that no run has
+                ordered yet.
+            target_file_size: The approximate size of the new files.
+            dry_run: Do nothing; the result tells what would be done.
+            digest: Compare digests of the rows read and written; a difference raises before
+                anything is committed.
             progress: Called a few times a second while files are rewritten.
             commit_properties: As for `append`.
 
         Raises:
-            InvalidValue: Nothing says what the table is clustered by; see `set_clustering`.
-            InvalidSchema: A path that it is clustered by is not a typed column.
+            InvalidValue: The table has no clustering; see `set_clustering`.
+            InvalidSchema: A clustering path is not a typed column.
             UnsupportedFeature: The table needs a feature that we do not write, by name.
-            InvalidQuery, InvalidPath: A condition that does not parse, or names what is not there.
+            InvalidQuery, InvalidPath: A condition that does not parse, or uses an unknown name.
             MalformedFile, MissingSource: A file that cannot be read, with file and row.
-            CommitConflict: Others changed the same files again and again.
+            CommitConflict: Other writers changed the same files first in every attempt.
         """
         # Loads the kernels, which a table does without.
         from variantlake.jobs.threads import run_in_threads
@@ -1725,26 +1720,26 @@ class Table(AllRows):
     ) -> ReshredResult:
         """Change which paths are typed columns, and rewrite the files in which a value moves.
 
-        The table's schema changes first, in a separate commit. A file is rewritten if a value in it
-        moves into a column or out of one; all others stay as they are. No row changes.
+        The table's shredding schema changes first, in a separate commit. A file is rewritten if a
+        value in it moves into a column or out of one; the other files stay. No row changes.
 
         Args:
-            shredding: DDL, or DDL by VARIANT column; None learns it from rows all over the table.
-            where: Only files that may hold a match: a condition over partition columns and paths.
-            dry_run: Say what would be done, and do nothing.
-            digest: Compare the rows that are read and written by their digest; a difference raises
-                before anything is committed.
+            shredding: DDL, or DDL by VARIANT column; None learns it from a sample of the table.
+            where: Only files that may have a match: a condition over partition columns and paths.
+            dry_run: Do nothing; the result tells what would be done.
+            digest: Compare digests of the rows read and written; a difference raises before
+                anything is committed.
             progress: Called a few times a second while files are rewritten.
             commit_properties: As for `append`.
 
         Raises:
             InvalidSchema: DDL that does not parse or must not be written, a column that is no
-                VARIANT column, or a schema without a path that the table is clustered by.
+                VARIANT column, or a schema without a clustering path of the table.
             UnsupportedFeature: The table forbids shredding, or needs a feature that we do not
                 write.
-            InvalidQuery, InvalidPath: A condition that does not parse, or names what is not there.
+            InvalidQuery, InvalidPath: A condition that does not parse, or uses an unknown name.
             MalformedFile, MissingSource: A file that cannot be read, with file and row.
-            CommitConflict: Others changed the same files again and again.
+            CommitConflict: Other writers changed the same files first in every attempt.
 
         Examples:
             >>> t.reshred("n BIGINT", dry_run=True).dry_run
@@ -1771,8 +1766,8 @@ class Table(AllRows):
     ) -> ReshredResult:
         """Store all Variants whole, for readers without shredding; no row changes.
 
-        This turns shredding off (`delta.enableVariantShredding`), so no path of a Variant can order
-        rows any more. `drop_feature` removes the feature itself.
+        This turns shredding off (`delta.enableVariantShredding`), so rows can no longer be ordered
+        by paths of Variants. `drop_feature` removes the feature itself.
 
         Raises as `reshred`.
 
@@ -1798,33 +1793,33 @@ class Table(AllRows):
     ) -> ReshredResult:
         """Remove a feature from the table's protocol, for readers and writers that lack it.
 
-        First the table stops using it. `variantShredding`: the files are unshredded, see `unshred`.
-        `deletionVectors`: files with deleted rows are rewritten. `typeWidening`: files with values
-        of older types are. `columnMapping`: all files are, with the names of columns that the table
-        has now. `rowTracking`: row ids go.
-        `inCommitTimestamp`, `v2Checkpoint`: their properties are switched off.
-        `checkConstraints`: the constraints must be dropped before. Also `vacuumProtocolCheck`,
-        `materializePartitionColumns` and `domainMetadata`.
+        First the table stops using the feature. For `variantShredding`, the files are unshredded,
+        see `unshred`. For `deletionVectors`, files with deleted rows are rewritten; for
+        `typeWidening`, files with values of older types; for `columnMapping`, all files, with the
+        table's current column names. For `rowTracking`, row ids are removed. For
+        `inCommitTimestamp` and `v2Checkpoint`, their properties are turned off. For
+        `checkConstraints`, the constraints must be dropped before. `vacuumProtocolCheck`,
+        `materializePartitionColumns` and `domainMetadata` can be dropped as well.
 
-        If the feature binds readers, older versions still need it. Their checkpoints are kept by
-        the feature `checkpointProtection`, which comes instead and binds writers alone. Other
-        writers must wait: an append at the same time makes it fail.
+        If readers must support the feature, older versions still need it. The feature
+        `checkpointProtection`, which only writers must support, replaces it and keeps their
+        checkpoints. Other writers must wait: a concurrent append makes this fail.
 
         Args:
-            name: The feature, as the table has it.
-            truncate_history: Take the versions that use a feature of readers out of the log,
-                instead of protecting them. The first call ends the use, and raises CommitConflict.
-                A call after `delta.dropFeatureTruncateHistory.retentionDuration` (24 hours) does
-                the rest. `checkpointProtection` goes by this alone.
-            dry_run: Say what would be rewritten, and do nothing.
+            name: The feature's name in the table's protocol.
+            truncate_history: Remove the versions that use a reader feature from the log, instead of
+                protecting them. The first call ends the use, and raises CommitConflict. A call
+                after `delta.dropFeatureTruncateHistory.retentionDuration` (24 hours) does the rest.
+                Only this removes `checkpointProtection`.
+            dry_run: Do nothing; the result tells what would be rewritten.
             progress: Called a few times a second while files are rewritten.
             commit_properties: As for `append`.
 
         Raises:
             InvalidValue: The table does not have the feature.
             UnsupportedFeature: A feature that cannot be dropped, or that the table still needs.
-            CommitConflict: Another writer changed the table in the meantime; repeat. Also while
-                versions that use the feature have to stay.
+            CommitConflict: Another writer changed the table meanwhile; repeat. Also while versions
+                that use the feature must stay.
             MalformedFile, MissingSource: A file that cannot be read, with file and row.
         """
         from variantlake.jobs.threads import run_in_threads
@@ -1845,20 +1840,20 @@ class Table(AllRows):
         *,
         progress: OnProgress | None = None,
     ) -> Digest:
-        """A hash of the table's rows that does not depend on their order, files or layout.
+        """Compute a hash of the table's rows that does not depend on their order, files or layout.
 
-        Two tables whose columns have the same names (physical ones if columns are mapped) and
-        whose rows have the same values have the same digest: `digest.hex`, 32 hexadecimal digits,
-        and `digest.rows`. Numbers in Variants count by value, so that 7 and 7.00 are one; all other
-        types are told apart. It finds accidents, and resists nobody who looks for collisions.
+        Two tables whose columns have the same names (physical names with column mapping) and whose
+        rows have the same values have the same digest: `digest.hex`, 32 hexadecimal digits, and
+        `digest.rows`. Numbers in Variants are hashed by value, so 7 and 7.00 are equal; all other
+        types differ. It finds accidents, but does not resist someone who looks for collisions.
 
         Args:
             where: Only rows that fulfil this condition, as for `scan`.
-            progress: Called now and then with how far it is.
+            progress: Called now and then with the progress.
 
         Raises:
             MalformedFile, MalformedVariant: A file that breaks a specification, with its row.
-            MissingSource: A file that is not there.
+            MissingSource: A file that does not exist.
             InvalidQuery, UnsupportedFeature: As `scan`.
 
         Examples:
@@ -1877,12 +1872,12 @@ class Table(AllRows):
         *,
         progress: OnProgress | None = None,
     ) -> VersionComparison:
-        """Whether two versions have the same rows, each as often; names those that differ.
+        """Check whether two versions have the same rows, and report rows that differ.
 
-        Only files that one of the two has are read. Without versions, the last commit that rewrote
-        files without changing rows (`OPTIMIZE` and the like, by whatever engine) is compared with
-        the version before it. With `from_version` alone, that one with the version of this handle;
-        with `to_version` alone, that one with the version before it.
+        It reads only files that one of the two versions lacks. Without arguments, it compares the
+        last commit that rewrote files without changing rows (`OPTIMIZE` and the like, of any
+        engine) with the version before it. With `from_version` alone, it compares that with this
+        handle's version; with `to_version` alone, that with the version before it.
 
         Returns:
             `equal`, the digests `before` and `after` of the rows in these files, and in
@@ -1890,7 +1885,7 @@ class Table(AllRows):
 
         Raises:
             InvalidQuery: No commit in the log only rewrote files.
-            InvalidValue: A first version after the second one.
+            InvalidValue: `from_version` is after `to_version`.
             MissingSource: There is no such version, or vacuum has removed a file of it.
             MalformedFile, MalformedVariant: As `digest`.
         """
@@ -1911,29 +1906,29 @@ class Table(AllRows):
         progress: OnProgress | None = None,
         commit_properties: CommitProperties = None,
     ) -> OptimizeResult:
-        """Join small files, and rewrite files of which many rows are deleted; no row changes.
+        """Join small files, and rewrite files with many deleted rows; no row changes.
 
-        Readers of older versions find their files as before. Appends at the same time
-        never conflict with it. If another writer removes a file meanwhile, or deletes rows of it,
-        the remaining files are planned again.
+        Readers of older versions still find their files. Concurrent appends never conflict with it.
+        If another writer removes a file meanwhile, or deletes rows of it, the remaining files are
+        planned again.
 
         Args:
-            where: Only files that may hold a match: a condition over partition columns and paths.
+            where: Only files that may have a match: a condition over partition columns and paths.
             target_file_size: Files below three quarters of it are joined up to about this size.
             max_deleted_share: The share of deleted rows above which a file is rewritten.
-            purge: Only remove what is deleted: rewrite files of which rows are deleted, or that
-                hold columns that were dropped. Reads the footer of every file.
-            dry_run: Say what would be done, and do nothing.
-            digest: Compare the rows that are read and written by their digest; a difference raises
-                before anything is committed.
+            purge: Only remove deleted data: rewrite files with deleted rows or dropped columns.
+                Reads the footer of every file.
+            dry_run: Do nothing; the result tells what would be done.
+            digest: Compare digests of the rows read and written; a difference raises before
+                anything is committed.
             progress: Called a few times a second while files are rewritten.
             commit_properties: As for `append`.
 
         Raises:
             UnsupportedFeature: The table needs a feature that we do not write, by name.
-            InvalidQuery, InvalidPath: A condition that does not parse, or names what is not there.
+            InvalidQuery, InvalidPath: A condition that does not parse, or uses an unknown name.
             MalformedFile, MissingSource: A file that cannot be read, with file and row.
-            CommitConflict: Others changed the same files again and again.
+            CommitConflict: Other writers changed the same files first in every attempt.
 
         Examples:
             >>> t.optimize().files_written  # one file is not joined
@@ -1971,26 +1966,27 @@ class Table(AllRows):
     ) -> VacuumResult:
         """Remove files below the table's folder that no version within the retention needs.
 
-        Data files, deletion vectors and change files that left the table, what killed loads and
-        rewrites left behind, and folders that are empty then. Only files that are older than the
-        retention go, and never the log's. Versions that are older cannot be read after it.
+        It removes data files, deletion vectors and change files that left the table, files that
+        killed loads and rewrites left behind, and folders that are empty then. It removes only
+        files that are older than the retention, and none of the log. Older versions cannot be read
+        afterwards.
 
         Args:
             retention: Hours, or a timedelta; None is the table's own
                 (`delta.deletedFileRetentionDuration`, a week if it is not set).
             dry_run: Remove nothing; the result tells what would go.
-            force: Allow a retention that is shorter than the table's own. Only if nothing else
-                uses the table: readers of older versions and running writers lose their files.
-            quarantine: Remove old quarantine files of loads that were committed, too.
-            lite: Go by the log alone, as Delta's VACUUM LITE: files that left the table go, what
-                was never in the log stays, and no folder is listed. For large tables that are
+            force: Allow a retention that is shorter than the table's own. Use it only if nothing
+                else uses the table: readers of older versions and running writers lose their files.
+            quarantine: Also remove old quarantine files of committed loads.
+            lite: Use the log alone and list no folder, as Delta's VACUUM LITE: remove files that
+                left the table, and keep files that never were in the log. For large tables that are
                 vacuumed often. The log must reach back to version 0 or to an earlier vacuum.
             on_file: Called with each file (`path`, `size`, `kind`) before any is removed.
-            progress: Called now and then with how far it is.
+            progress: Called now and then with the progress.
             commit_properties: As for `append`.
 
         Raises:
-            InvalidValue: A retention that is too short or none; with `lite`, a log that does not
+            InvalidValue: A retention that is invalid or too short; with `lite`, a log that does not
                 reach back far enough.
             StoreFailed: Files could not be deleted, by name; the others are gone.
             CommitConflict: Another writer changed the protocol or the properties meanwhile; nothing
@@ -2027,16 +2023,16 @@ class Table(AllRows):
     ) -> RestoreResult:
         """Make an older version the newest one, in one commit: rows, schema, properties.
 
-        Files that are still in the table stay; features that it has got since stay as well, as do
-        the progress of applications and the history. The versions in between can still be read.
+        Files of both versions stay as they are. Newer features, the progress of
+        applications and the history stay. The versions in between can still be read.
 
         Args:
             version: The version to go back to, by number or name.
-            timestamp: The version of this time instead; in UTC without a time zone.
-            dry_run: Commit nothing; the result tells what would be, and which files are gone.
+            timestamp: The version of this time instead; without a zone, it is in UTC.
+            dry_run: Commit nothing; the result tells what would be done, and which files are gone.
             missing: What to do if files of the version are gone: "refuse", or "skip" to leave out
                 the rows of these files.
-            progress: Called now and then with how far it is.
+            progress: Called now and then with the progress.
             commit_properties: As for `append`.
 
         Raises:
@@ -2074,19 +2070,19 @@ class Table(AllRows):
     ) -> NamedVersion:
         """Give a version a name: `table.tag("audit-2026")`, `Table.open(uri, "audit-2026")`.
 
-        The version can be read as long as the name lives: our vacuum keeps its files, and our
-        cleanup of the log all from there on. Vacuums of other engines do not know names: keep
+        The version stays readable until its name is removed: our vacuum keeps its files, and our
+        log cleanup keeps the log from there on. Vacuums of other engines ignore names, so keep
         `delta.deletedFileRetentionDuration` long if they vacuum. The table gets the writer feature
         `domainMetadata` if it lacks it.
 
         Args:
             name: Letters, digits, dots, dashes and underscores; not a number.
             version: The version; None is that of this handle.
-            move: Give the name to this version if another one has it.
+            move: Move the name to this version if another one has it.
             commit_properties: As for `append`.
 
         Raises:
-            InvalidValue: Not a name, or another version has it.
+            InvalidValue: The name is invalid, or another version has it.
             MissingSource: There is no such version, or a vacuum has removed files of it.
             CommitConflict: Another writer gave the name meanwhile, or a vacuum may be removing
                 files of the version.
@@ -2103,18 +2099,18 @@ class Table(AllRows):
 
     @_writes
     def untag(self, name: str, *, commit_properties: CommitProperties = None) -> NamedVersion:
-        """Remove a version's name, so that it may be vacuumed like others; gives what it was.
+        """Remove a version's name, so that it may be vacuumed like others; returns what it named.
 
-        Raises MissingSource if no version has the name, else as `tag`.
+        Raises MissingSource if no version has the name, otherwise as `tag`.
         """
         from variantlake.maintenance.name_versions import remove_name
 
         return remove_name(self._newest(), name)
 
     def tags(self) -> list[NamedVersion]:
-        """The versions that have names in this version, oldest first.
+        """List the names that versions have, as of this version, oldest version first.
 
-        Each has `name`, `version` and `time`, when it got its name.
+        Each has `name`, `version`, and `time`, when the version got the name.
 
         Examples:
             >>> t.tags()
@@ -2137,21 +2133,21 @@ class Table(AllRows):
     ) -> CloneResult:
         """Make another table with the rows, schema and properties of a version of this one.
 
-        A shallow clone names this table's files where they are: it takes no time and no room, and
-        changes of the clone change nothing here. A vacuum of this table may break it. A deep clone
-        copies the files. Cloned again to the same place it gets what it lacks, and nothing is
-        copied twice, also after an interruption. The history begins anew, tags and progress of
+        A shallow clone refers to this table's files where they are. It takes hardly any time or
+        space, and changes of the clone change nothing here, but a vacuum of this table may break
+        it. A deep clone copies the files. Another deep clone to the same place copies only missing
+        files, also after an interruption. The clone's history starts anew. Tags and the progress of
         applications are not cloned, and rows get new ids.
 
         Args:
-            target: Where to; no table may be there but an earlier deep clone of this table.
+            target: The clone's location; only an earlier deep clone of this table may be there.
             deep: Copy the files.
             version: The version to clone, by number or name; None is that of this handle.
-            timestamp: The version of this time instead; in UTC without a time zone.
+            timestamp: The version of this time instead; without a zone, it is in UTC.
             dry_run: Do nothing; the result tells what would be done.
-            progress: Called now and then with how far it is.
+            progress: Called now and then with the progress.
             commit_properties: As for `append`.
-            storage_options: How the target's bucket is reached, as for `open`.
+            storage_options: Settings to access the target's bucket, as for `open`.
 
         Raises:
             InvalidValue: Another table is there, or the clone was changed since.
@@ -2175,11 +2171,11 @@ class Table(AllRows):
         return clone(source, os.fspath(target), deep=deep, dry_run=dry_run, progress=progress)
 
     def health(self, *, orphans: bool = False) -> Health:
-        """What makes this version of the table slow or large, each finding with what helps.
+        """Find what makes this version of the table slow or large, each finding with a remedy.
 
-        Small files, overlap along the paths that it is clustered by, deleted rows, values in
-        residuals, files without statistics, the log and its checkpoints: all from the log, no data
-        file is read. `orphans` also lists the folder for files that a vacuum would remove.
+        It checks small files, overlap along clustering paths, deleted rows, values in residuals,
+        files without statistics, the log and its checkpoints. All of it comes from the log; it
+        reads no data file. `orphans` also lists the folder for files that a vacuum would remove.
 
         Raises:
             MalformedLog, StoreFailed: A log that cannot be read.
@@ -2194,10 +2190,10 @@ class Table(AllRows):
 
     @_writes
     def checkpoint(self) -> CommitResult:
-        """Write a checkpoint of the newest version, which readers then start from.
+        """Write a checkpoint of the newest version, from which readers then start.
 
-        Commits write one at `delta.checkpointInterval`; this is for a log without any, or whose
-        writers write none. Raises as `open` for a log that cannot be read, StoreFailed.
+        Commits write one every `delta.checkpointInterval` versions; this is for a log whose writers
+        write none. Raises as `open` for a log that cannot be read, StoreFailed.
 
         Examples:
             >>> t.checkpoint().version
@@ -2220,15 +2216,15 @@ class Table(AllRows):
         return CommitResult(version=version)
 
     def _current(self) -> _Version:
-        """The version that this handle is at: after a write the newest. Raises TableReplaced."""
+        """Return the handle's version; after a write, the newest. Raises TableReplaced."""
         if self._has_written:
-            # First, for a write of another thread that ends meanwhile.
+            # Reset it first, because a write of another thread may end meanwhile.
             self._has_written = False
             self._newest()
         return self._state
 
     def _newest(self) -> Snapshot:
-        """What a write is decided on. Raises TableReplaced."""
+        """Move to the newest version, on which a write is based. Raises TableReplaced."""
         last = self._state.snapshot
         newest = last.refresh()
         check_same_table(last, newest)
@@ -2299,7 +2295,7 @@ class Table(AllRows):
 
 @dataclass(frozen=True, slots=True)
 class _Version:
-    """A version that a handle is at, with what reads of it have decoded and planned."""
+    """The version of a handle, with caches of what its reads have decoded and planned."""
 
     snapshot: Snapshot
     decoded: DecodedLog = field(default_factory=DecodedLog)
@@ -2342,7 +2338,7 @@ def _columns(schema: object) -> StructType:
 
 
 def _schemas(shredding: object, columns: StructType) -> dict[str, str]:
-    """The properties of shredding schemas as users give them: by column, or for the only one."""
+    """Return the properties for a user's shredding schemas, by column or for the only one."""
     variants = {each.name: each for each in columns.fields if isinstance(each.type, VariantType)}
     if isinstance(shredding, str):
         if len(variants) != 1:
@@ -2363,14 +2359,14 @@ def _schemas(shredding: object, columns: StructType) -> dict[str, str]:
 
 
 def _clustering(given: str | Sequence[str] | None, schema: StructType) -> Sequence[str]:
-    """What to cluster by as users give it: names, or one text with commas."""
+    """Return a user's clustering columns and paths, given as names or one text with commas."""
     if isinstance(given, str) and schema.get(given) is None:
         return split_paths(given)
     return _names(given)
 
 
 def _names(given: str | Sequence[str] | None) -> Sequence[str]:
-    """Column names as users give them: one, several or none."""
+    """Return a user's column names: one, several or none."""
     names = (given,) if isinstance(given, str) else given or ()
     if isinstance(names, Sequence) and all(isinstance(name, str) for name in names):
         return names

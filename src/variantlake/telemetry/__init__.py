@@ -1,5 +1,4 @@
-"""What operators see: figures for Prometheus, spans for OpenTelemetry, events of OpenLineage.
+"""Telemetry for operators: metrics for Prometheus, spans of OpenTelemetry, events of OpenLineage.
 
-All of it is off until a program asks for it, and needs libraries of extras. `autoloading/metrics`
-says which figures there are.
+All of it is off by default and needs extra libraries. `autoloading/metrics` defines the metrics.
 """

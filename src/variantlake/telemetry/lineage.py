@@ -1,7 +1,7 @@
-"""Events of OpenLineage: which loads and mirrors ran, from where, into which table.
+"""Send events of OpenLineage: which loads and mirrors ran, from which sources, into which table.
 
-`openlineage-python` makes and sends them; `variantlake[openlineage]` installs it. Off, a load pays
-a look at one variable.
+`openlineage-python` makes and sends the events; `variantlake[openlineage]` installs it. When they
+are off, a load only checks one variable.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ VARIABLE = "VARIANTLAKE_LINEAGE"
 PRODUCER = "urn:variantlake"
 
 MAX_INPUTS = 100
-"""Sources that an event names one by one; of more it names the folders."""
+"""An event names up to this many sources one by one; of more sources, it names the folders."""
 
 _LOG = logger("lineage")
 _client: Any = None
@@ -39,15 +39,15 @@ _namespace = ""
 def set_lineage(on: bool = True, *, client: Any = None, namespace: str | None = None) -> None:
     """Turn events of OpenLineage on or off, for this process; they are off by default.
 
-    Loads of files, appends, autoloads and mirrors then send an event when they start, and one when
+    Loads of files, appends, autoloads and mirrors then send one event when they start, and one when
     they are complete or have failed, with the sources, the table, its columns and version, rows
-    and bytes. An event that cannot be sent is logged as a warning; the load goes on.
+    and bytes. If an event cannot be sent, a warning is logged and the load goes on.
 
     Args:
-        on: Whether there are events.
-        client: The client of `openlineage-python` that sends them; None for one that is set up as
-            that library says: by OPENLINEAGE_URL or a file openlineage.yml.
-        namespace: Of the jobs; None for `OPENLINEAGE_NAMESPACE`, else `variantlake`.
+        on: Whether to send events.
+        client: The client of `openlineage-python` that sends them; None for one that the library
+            configures from OPENLINEAGE_URL or a file openlineage.yml.
+        namespace: The namespace of the jobs; None for `OPENLINEAGE_NAMESPACE`, else `variantlake`.
 
     Raises MissingDependency without `variantlake[openlineage]`.
 
@@ -64,7 +64,7 @@ def set_lineage(on: bool = True, *, client: Any = None, namespace: str | None = 
 
 @dataclass(slots=True)
 class _JobRun:
-    """One run of a job, and its sources so far, with versions of those that have any."""
+    """One run of a job, and its sources so far, with the versions of sources that have some."""
 
     id: str
     job: str
@@ -76,7 +76,7 @@ _run: ContextVar[_JobRun | None] = ContextVar("lineage", default=None)
 
 
 def reported(kind: str, table: Callable[..., str]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Calls of a function are runs of the job `kind` that writes to `table`."""
+    """Decorate a function: report each call as a run of the job `kind` that writes to `table`."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @wraps(function)
@@ -103,7 +103,7 @@ def reported(kind: str, table: Callable[..., str]) -> Callable[[Callable[P, R]],
 
 
 def add_inputs(locations: Iterable[str], version: int | None = None) -> None:
-    """The run at hand reads these; nothing if there is none."""
+    """Add sources to the current run, if there is one."""
     run = _run.get()
     if run is not None:
         run.inputs |= dict.fromkeys(locations, version)
@@ -121,7 +121,7 @@ def _send(
         return
     try:
         client.emit(_event(run, state, done, error))
-    except Exception as failure:  # noqa: BLE001 - whatever a transport raises: the load goes on
+    except Exception as failure:  # noqa: BLE001 - the load goes on, whatever a transport raises
         _LOG.warning("%s: the event %s was not sent: %s", run.table, state, failure)
 
 
@@ -159,7 +159,7 @@ def _output(table: str, done: Any) -> Any:
     namespace, name = _dataset(table)
     facets: dict[str, Any] = {}
     counts: dict[str, Any] = {}
-    done = done[0] if isinstance(done, tuple) else done  # of a batch of an autoload
+    done = done[0] if isinstance(done, tuple) else done  # a batch of an autoload returns a tuple
     if done is not None:
         facet = _module("openlineage.client.facet_v2")
         column = facet.schema_dataset.SchemaDatasetFacetFields
@@ -179,12 +179,12 @@ def _version_facet(version: int) -> Any:
 
 
 def _dataset(location: str) -> tuple[str, str]:
-    """Namespace and name of a dataset, by OpenLineage's naming of stores and files."""
+    """Return a dataset's namespace and name, by OpenLineage's rules for stores and files."""
     parts = urlsplit(utf8_text(location))
     if "://" in location and parts.scheme != "file":
         return f"{parts.scheme}://{parts.netloc}", parts.path.strip("/") or "/"
     path = parts.path if parts.scheme == "file" else utf8_text(location)
-    return "file", os.path.abspath(path)  # noqa: PTH100 - no file need be there
+    return "file", os.path.abspath(path)  # noqa: PTH100 - the file need not exist
 
 
 def _new_id() -> str:

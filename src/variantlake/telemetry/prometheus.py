@@ -1,4 +1,4 @@
-"""Figures in a file for the textfile collector of Prometheus' node exporter.
+"""Write metrics to a file for the textfile collector of Prometheus' node exporter.
 
 `prometheus_client` writes and reads the text; `variantlake[prometheus]` installs it.
 """
@@ -19,7 +19,7 @@ Labels = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One metric: its whole name, its kind, what it means, and its values by their labels."""
+    """One metric: its full name, kind and meaning, and its values by labels."""
 
     name: str
     kind: Literal["counter", "gauge"]
@@ -28,12 +28,12 @@ class Figure:
 
 
 def check_installed() -> None:
-    """Raise MissingDependency before the work if figures could not be written after it."""
+    """Raise MissingDependency if the library is missing, so that callers fail before their work."""
     _client("prometheus_client")
 
 
 def write_figures(file: Path, figures: Sequence[Figure]) -> None:
-    """Put the figures into the file, all of them or none. Raises StoreFailed."""
+    """Write the metrics to the file, all of them or none. Raises StoreFailed."""
     client = _client("prometheus_client")
     registry = client.CollectorRegistry()
     registry.register(_Collector(figures))
@@ -44,7 +44,7 @@ def write_figures(file: Path, figures: Sequence[Figure]) -> None:
 
 
 def read_figures(file: Path) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
-    """The values of a file by name and labels; empty if there is none of this form.
+    """Read a file's values by name and labels; empty if there is no file or it does not parse.
 
     Raises OSError for a file that cannot be read.
     """
@@ -65,13 +65,13 @@ def read_figures(file: Path) -> dict[tuple[str, frozenset[tuple[str, str]]], flo
 
 
 def label_key(labels: Labels) -> frozenset[tuple[str, str]]:
-    """Labels as a key of `read_figures`."""
+    """Return labels as a part of a key of `read_figures`."""
     return frozenset((name, utf8_text(text)) for name, text in labels.items())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Collector:
-    """What prometheus_client asks for figures that are counted elsewhere."""
+    """A collector of prometheus_client for metrics that are counted elsewhere."""
 
     figures: Sequence[Figure]
 

@@ -1,8 +1,8 @@
-"""Spans of loads, plans, reads and commits, by OpenTelemetry.
+"""Spans of OpenTelemetry for loads, plans, reads and commits.
 
-Off, a span costs a look at one variable. On, the spans go to the tracer provider that the program
-has set up; without one, OpenTelemetry drops them. Only the process that asks has spans: those of
-Spark's executors do not.
+When spans are off, each costs a check of one variable. When they are on, they go to the program's
+tracer provider; without one, OpenTelemetry drops them. Only the process that turns them on has
+spans; Spark's executors have none.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ def set_tracing(on: bool = True, *, provider: Any = None) -> None:
     """Turn spans of OpenTelemetry on or off, for this process; they are off by default.
 
     Spans are `variantlake.load`, `variantlake.plan`, `variantlake.read` (one for each file) and
-    `variantlake.commit`. Their attributes name the table, the version, files, rows and bytes; no
-    values of rows.
+    `variantlake.commit`. Their attributes have the table, the version, files, rows and bytes, but
+    no values of rows.
 
     Args:
-        on: Whether there are spans.
+        on: Whether to make spans.
         provider: The tracer provider that gets them; None for the global one.
 
     Raises MissingDependency without `variantlake[opentelemetry]`.
@@ -61,7 +61,10 @@ def traced(
     attributes: Callable[..., Attributes],
     result: Callable[[Any], Attributes],
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Calls of a function are spans; an error that leaves it is the span's."""
+    """Decorate a function: make a span of each call, which records an error that the call raises.
+
+    `attributes` gets the call's arguments, and `result` what it returns.
+    """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @wraps(function)
@@ -80,7 +83,10 @@ def traced(
 
 
 def begin(name: str, **attributes: Value) -> Callable[[], None] | None:
-    """Begin a span around work that is not a single call; what ends it, None if spans are off."""
+    """Begin a span around work that is not a single call.
+
+    Returns the function that ends it, None if spans are off.
+    """
     if _tracer is None:
         return None
     span = _tracer.start_span(_PREFIX + name, attributes=_named(attributes))
