@@ -1,8 +1,8 @@
 """The distributed engine: Spark runs what the planner and the kernels decide.
 
-In: a user's session, classic or Connect. Out: DataFrames, loads that are committed once.
-`lake` is the face; nothing outside of this folder imports PySpark. The names below load when
-touched: Spark's Python processes, of which a stream has two on the driver, need few modules.
+In: a user's session, classic or Connect. Out: DataFrames, and loads that are committed once. `lake`
+is the entry point; nothing outside this folder imports PySpark. The names below load on first use,
+because Spark's Python processes, of which a stream has two on the driver, need few modules.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A quiet Spark in this process, for the command line."""
+"""Start a quiet Spark session in this process, for the command line."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from variantlake.errors import MissingDependency
 def local_session(
     cores: str = "*", settings: Mapping[str, str] | None = None
 ) -> Iterator[SparkSession]:
-    """A local Spark session that prints nothing, stopped at the end.
+    """Yield a local Spark session that prints nothing, and stop it at the end.
 
-    The JVM's own output goes to a temporary file; it is shown only when Spark does not start.
+    The JVM's output goes to a temporary file; its last line is shown only if Spark does not start.
 
     Args:
         cores: How many cores Spark uses; `*` for all.
-        settings: Spark's settings, in the place of these or beside them.
+        settings: More settings of Spark, which override our defaults.
 
     Raises:
         MissingDependency: Spark does not start (most often: no Java 17).
     """
-    # PySpark logs every error of a query, with its stack, before it raises it.
+    # PySpark logs each error of a query, with its stack, before it raises the error.
     logging.getLogger("SQLQueryContextLogger").disabled = True
-    # Workers run this interpreter: `python3` from PATH would miss the package (TRAPS, Spark).
+    # Workers use this interpreter: `python3` from PATH would lack the package (TRAPS, Spark).
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with tempfile.TemporaryFile() as log:
         try:
@@ -64,7 +64,7 @@ def local_session(
 
 @contextlib.contextmanager
 def _stderr_to(log: IO[bytes]) -> Iterator[None]:
-    """Processes that start in this block write their errors to `log`."""
+    """Redirect this process's standard error, and that of processes it starts, to `log`."""
     kept = os.dup(2)
     os.dup2(log.fileno(), 2)
     try:

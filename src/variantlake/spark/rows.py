@@ -1,4 +1,4 @@
-"""The rows of a result as text, cast by Spark itself: its text for a value is the one to show."""
+"""Convert the rows of a result to text with Spark's own casts."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from variantlake.quoting import quote_identifier
 
 
 def text_rows(frame: DataFrame) -> Iterator[tuple[str | None, ...]]:
-    """Every row, each value as text; None for NULL. Memory follows a partition of the result."""
+    """Return an iterator over all rows, each value as text, None for NULL.
+
+    Memory use is that of one partition of the result.
+    """
     named = _numbered(frame)
     columns = [_text(name, field.dataType) for name, field in _columns(frame)]
     return (tuple(row) for row in named.selectExpr(*columns).toLocalIterator())
 
 
 def json_rows(frame: DataFrame) -> Iterator[str]:
-    """Every row as a JSON object, NULLs included; memory follows a partition of the result."""
+    """Yield every row as a JSON object, with NULLs. Memory use is that of one partition."""
     columns = (f"{name} AS {quote_identifier(field.name)}" for name, field in _columns(frame))
     document = f"to_json(struct({', '.join(columns)}), map('ignoreNullFields', 'false'))"
     for row in _numbered(frame).selectExpr(document).toLocalIterator():
@@ -26,7 +29,7 @@ def json_rows(frame: DataFrame) -> Iterator[str]:
 
 
 def _numbered(frame: DataFrame) -> DataFrame:
-    """The frame under names that are unique, as a result's own need not be."""
+    """Give the columns unique names, because those of a result need not be unique."""
     return frame.toDF(*(name for name, _ in _columns(frame)))
 
 

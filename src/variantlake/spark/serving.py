@@ -1,4 +1,4 @@
-"""Serving clients that have nothing of this package: Spark Connect, and JDBC."""
+"""Serve clients that do not have this package, over Spark Connect and JDBC."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 CONNECT_PORT = 15002
-"""Spark Connect's own."""
+"""Spark Connect's default port."""
 
 _CONNECT = "spark.connect.grpc.binding."
 _THRIFT = "hive.server2.thrift."
@@ -25,11 +25,11 @@ _THRIFT = "hive.server2.thrift."
 
 @dataclass(slots=True)
 class Server:
-    """What serves clients, as long as its Spark runs or until `stop`.
+    """A running server; it serves clients until `stop`, or until its Spark ends.
 
     Attributes:
-        connect: What a client of Spark Connect takes for `SparkSession.builder.remote(…)`.
-        jdbc: What a client of JDBC takes; None if none is served.
+        connect: The URL for `SparkSession.builder.remote(…)` of a Spark Connect client.
+        jdbc: The URL for a JDBC client, None if JDBC is not served.
     """
 
     connect: str
@@ -37,7 +37,7 @@ class Server:
     _services: list[Java] = field(repr=False)
 
     def stop(self) -> None:
-        """Serve no longer. The session goes on."""
+        """Stop serving. The session keeps running."""
         while self._services:
             self._services.pop().stop()
 
@@ -49,26 +49,27 @@ def serve(
     port: int = CONNECT_PORT,
     thrift_port: int | None = None,
 ) -> Server:
-    """Let clients query by this session's Spark, with the rule of `accelerate` in their sessions.
+    """Let clients query through this session's Spark, with `accelerate` on in their sessions.
 
-    A client of Spark Connect, in any language, gets a session of its own. So does one of JDBC or
-    Thrift, if `thrift_port` is given. They need nothing of this package, and know
+    Each client of Spark Connect, in any language, gets its own session. So does each client of JDBC
+    or Thrift, if `thrift_port` is given. Clients do not need this package, and can use
     `format("variantlake")`.
 
-    Whoever reaches these ports can read and write all that this process can: Spark asks for no
-    password unless its own settings say so. Hence the loopback address.
+    Anyone who reaches these ports can read and write everything that this process can, because
+    Spark asks for no password unless its settings demand one. Hence the default is the loopback
+    address.
 
     Args:
         spark: A classic session.
-        host: The address to listen at.
-        port: Where Spark Connect listens; 0 for any free port.
-        thrift_port: Where Spark's Thrift server listens, likewise.
+        host: The address to listen on.
+        port: The port of Spark Connect; 0 for any free port.
+        thrift_port: The port of Spark's Thrift server, likewise.
 
     Returns:
-        What says how to connect, and stops it.
+        The server, which has the clients' URLs and stops the services.
 
     Raises:
-        InvalidValue: Something listens there already, or this Spark serves Connect already.
+        InvalidValue: The port is in use, or this Spark serves Connect already.
         MissingDependency: This Spark has no Thrift server.
         UnsupportedFeature: The session is a client of Spark Connect, or of a Spark that is too old.
 
@@ -101,28 +102,28 @@ def serve(
 
 
 class _Connect:
-    """Spark Connect's service, which is a part of PySpark, by its plugin."""
+    """Spark Connect's service, which is part of PySpark, started through its plugin."""
 
     def __init__(self, spark: SparkSession, host: str, port: int) -> None:
         java = gateway_of(spark).jvm
         context = spark.sparkContext._jsc.sc()  # noqa: SLF001
-        # Not by SparkEnv, at whose methods py4j cannot look on Spark 4.1 and 4.3.
+        # Not through SparkEnv: py4j cannot inspect its methods on Spark 4.1 and 4.3.
         context.conf().set(f"{_CONNECT}address", host).set(f"{_CONNECT}port", str(port))
         self._plugin = java.org.apache.spark.sql.connect.SparkConnectPlugin().driverPlugin()
         self._plugin.init(context, None)
 
     def stop(self) -> None:
-        """Serve no longer."""
+        """Stop serving."""
         self._plugin.shutdown()
 
 
 def _thrift(spark: SparkSession, host: str, port: int) -> Java:
     java = gateway_of(spark).jvm
     system = java.java.lang.System
-    # Hive has its settings of these, and no others that are private to one server.
+    # Hive reads these settings from system properties, and has none private to one server.
     system.setProperty(f"{_THRIFT}bind.host", host)
     system.setProperty(f"{_THRIFT}port", str(port))
-    # Its own metastore is in memory and without a use, but has a log, in the current folder.
+    # Its metastore is in memory and unused, but would write a log into the current folder.
     if system.getProperty("derby.stream.error.file") is None:
         system.setProperty("derby.stream.error.method", "java.io.OutputStream.nullOutputStream")
     server = java.org.apache.spark.sql.hive.thriftserver.HiveThriftServer2
@@ -135,7 +136,10 @@ def _thrift(spark: SparkSession, host: str, port: int) -> Java:
 
 
 def _free_port(host: str, port: int) -> int:
-    """The port, or any for 0. Raises InvalidValue if it is not free: Spark would try others."""
+    """Return the port, or any free one for 0.
+
+    Raises InvalidValue if it is in use, where Spark would silently try others.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from variantlake.ingest.overwrite import Overwrite  # parses SQL
 
 _FIRST_ROWS = 256
-"""Rows of a sample by way of the driver, before it is known how large they are."""
+"""Rows of a first sample, taken to the driver to measure their size."""
 
 
 @reported("append", lambda _, __, table, **___: location_text(table))
@@ -89,34 +89,32 @@ def append(
     """Append the rows of a DataFrame to a table, in one commit.
 
     Each Spark task takes its partition's rows in Arrow, shreds the VARIANT columns and writes
-    Parquet files itself. Columns go by name; those that are left out are generated, get their
-    default, or NULL. The table's constraints are checked by Spark, on paths of Variants too.
+    Parquet files itself. Columns are matched by name; omitted ones are generated, or get their
+    default or NULL. Spark checks the table's constraints, on paths of Variants too.
 
     Args:
         spark: The session, classic or Connect.
         frame: The rows. VARIANT columns are taken as they are.
         table: The table's location.
-        json_columns: VARIANT columns of the table that the frame gives as JSON text (STRING, or
+        json_columns: VARIANT columns of the table that the frame has as JSON text (STRING, or
             BINARY in UTF-8).
-        new: What a table is like that is made here, with the frame's columns, if there is none;
-            None makes none.
-        merge_schema: Columns of the frame, and fields of its structs, that the table does not have
-            are added to it.
-        overwrite: The rows take the place of these rows, or are staged; None adds them. If the
-            frame was read of the table's newest version then, that is the one expected.
-        batch: The batch of a stream that the rows are; the table never has it twice.
-        **options: What becomes of bad documents, a load id, the order and size of files: see
+        new: How to make the table, with the frame's columns, if there is none; None makes none.
+        merge_schema: Add columns of the frame, and fields of its structs, that the table lacks.
+        overwrite: The rows to replace, or staging of the new ones; None only adds rows. If the
+            frame was read from the table's newest version, that is the expected version.
+        batch: The stream's batch of these rows; the table never gets it twice.
+        **options: Handling of bad documents, a load id, order and size of files: see
             `LoadOptions`. If a VARIANT column has no shredding schema yet, one is inferred from
-            a sample, for which the frame's plan runs once more.
+            a sample, for which Spark runs the frame's plan once more.
 
     Raises:
         InvalidSchema: The frame does not fit the table's columns.
         InvalidJson, MalformedVariant, InvalidValue, LimitExceeded: A bad value, with its row in the
             task's part of the frame. Nothing is committed and no file is left.
-        NotADeltaTable: There is no table, and none may be made.
+        NotADeltaTable: There is no table, and `new` is None.
         LostCheckpoint: The table has later batches of the query.
         UnsupportedFeature: The table needs a feature that we do not write.
-        CommitConflict: Another writer changed the table in a way that contradicts this.
+        CommitConflict: Another writer changed the table in a way that conflicts with this load.
         MissingDependency: The executors' Python has no `variantlake`.
     """
     started = time.perf_counter()
@@ -124,7 +122,7 @@ def append(
     check_options(merge_schema=merge_schema)
     json_columns = names_of("json_columns", json_columns)
     target = target_of(frame.schema, table, json_columns, new, numbered=True)
-    # Before any work: a repeated load or batch must not be checked against the table it made.
+    # First of all: a repeated load or batch must not be checked against the table that it made.
     if (known := find_committed_load(target, chosen, batch)) is not None:
         return known
     if (snapshot := target.snapshot) is not None and target.creation is None:
@@ -147,8 +145,7 @@ def append(
     check_texts(frame.schema, target, json_columns)
     target = target if target.creation is not None else relearned(target)
     load = _Load(spark, frame, target, frozenset(json_columns), chosen, batch)
-    # A frame that is a plain scan of files is read by our tasks; what they refuse goes through
-    # Spark's rows.
+    # Our tasks read a frame that is a plain scan of files; if they refuse, Spark reads its rows.
     scan = file_scan(spark, frame)
     try:
         return load.run(scan, started)
@@ -170,7 +167,7 @@ class _Load:
     batch: StreamBatch | None = None
 
     def run(self, scan: FileScan | None, started: float) -> LoadResult:
-        """Load the rows that Spark gives, or those of `scan`, which are the same."""
+        """Load the frame's rows, from Spark or, if `scan` is not None, from its files."""
         target = self.target
         shreddings = target.shreddings()
         unknown = [
@@ -209,7 +206,7 @@ class _Load:
     def _inferred(
         self, fields: Sequence[StructField], scan: FileScan | None
     ) -> dict[str, ShreddingSchema]:
-        """Schemas for VARIANT columns that have none, from a sample of the rows."""
+        """Infer schemas for VARIANT columns that have none, from a sample of the rows."""
         names = [field.name for field in fields]
         if scan is None:
             batches = _sample(self.frame.select(*map(quote_identifier, names)))
@@ -230,7 +227,7 @@ class _Load:
                     encoders[field.name] = VariantColumn(
                         field, column.type, lambda _: UNSHREDDED, from_json=from_json
                     )
-                # What is bad is left out here: the append itself reports it.
+                # Bad values are left out here; the append itself reports them.
                 profilers[field.physical_name].add(encoders[field.name].tape(column))
         return {name: infer(each.result(), wanted[name]).schema for name, each in profilers.items()}
 
@@ -252,7 +249,7 @@ class FilesTask:
 
 
 def _with_names_of(target: TableWrite, frame: DataFrame) -> DataFrame:
-    """The rows by the table's names: Spark's ignore case."""
+    """Rename columns to the table's case, because Spark's names ignore case."""
     names = in_schema(frame.columns, target.schema)
     return frame if list(names) == frame.columns else frame.toDF(*names)
 
@@ -261,7 +258,7 @@ _TEXTS = {"string": pa.string(), "binary": pa.binary()}
 
 
 def _sample(frame: DataFrame) -> Iterator[pa.RecordBatch]:
-    """A bounded sample of JSON texts and Variants."""
+    """Yield a bounded sample of JSON texts and Variants."""
     sample = _first_rows(frame, _FIRST_ROWS)
     if sample.num_rows == _FIRST_ROWS:
         rows = min(SAMPLE_ROWS, SAMPLE_BYTES * _FIRST_ROWS // max(sample.nbytes, 1))
@@ -271,7 +268,7 @@ def _sample(frame: DataFrame) -> Iterator[pa.RecordBatch]:
 
 
 def _first_rows(frame: DataFrame, count: int) -> pa.RecordBatch:
-    """By way of the driver, if Spark computes no more partitions than it needs."""
+    """Collect the first rows on the driver; Spark computes only the partitions that it needs."""
     rows = frame.limit(count).collect()
     columns: list[AnyArray] = []
     for at, field in enumerate(frame.schema.fields):

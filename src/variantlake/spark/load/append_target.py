@@ -1,4 +1,4 @@
-"""The table that a DataFrame is appended to: one that is there, or one that its columns make."""
+"""Find the table that a DataFrame is appended to, or describe the one that its columns make."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from variantlake.writing.table_write import READER_FEATURES, TableWrite
 
 @dataclass(frozen=True, slots=True)
 class NewTable:
-    """What a table is like that an append makes: see `Table.create`.
+    """How an append makes a table: see `Table.create`.
 
-    With an `operation` of the history it must be new, or takes the place of all of `replaced`.
+    With an `operation` (for the history), the table must be new, or replaces all of `replaced`.
     """
 
     partition_by: tuple[str, ...] = ()
@@ -48,16 +48,16 @@ class NewTable:
         shredding: str | Mapping[str, str] | None,
         properties: Mapping[str, str] | None,
     ) -> Self:
-        """The table as a user describes it."""
+        """Make it of a user's arguments. Raises InvalidValue for a wrong one."""
         check_options(properties=properties)
         if shredding is not None and not isinstance(shredding, str | Mapping):
             raise wrong_option("shredding", shredding, "DDL, or a mapping of columns to DDL")
         return cls(names_of("partition_by", partition_by), shredding, properties or {})
 
     def properties_of(self, schema: StructType) -> dict[str, str]:
-        """The properties, with the shredding schemas among them.
+        """Return the properties, with the shredding schemas among them.
 
-        Raises InvalidSchema for one DDL if there is not one VARIANT column.
+        Raises InvalidSchema for a single DDL unless there is exactly one VARIANT column.
         """
         given = self.shredding
         if given is None:
@@ -82,7 +82,7 @@ def target_of(
     *,
     numbered: bool = False,
 ) -> TableWrite:
-    """The table, or the one that rows of the columns `given` make; else as `TableWrite.of`."""
+    """Return the table, or the one to make of the columns `given`; otherwise as `TableWrite.of`."""
     location = os.fspath(table)
     if new is not None and new.operation is not None:
         return _created(location, columns_of(given, json_columns), new, new.operation)
@@ -129,13 +129,13 @@ def _created(location: str, schema: StructType, new: NewTable, operation: str) -
 
 
 def in_schema(names: Sequence[str], schema: StructType) -> tuple[str, ...]:
-    """Names as the columns are written: Spark's ignore case. Paths into structs stay."""
+    """Return column names in the schema's case, as Spark's ignore it; paths into structs stay."""
     written = {field.name.lower(): field.name for field in schema.fields}
     return tuple(written.get(name.lower(), name) for name in names)
 
 
 def columns_of(given: st.StructType, json_columns: Collection[str]) -> StructType:
-    """The columns of a table that rows of such columns would make, which all may be NULL."""
+    """Return the columns of a table made of rows with the columns `given`; all are nullable."""
     try:
         found = StructType.from_json(given.json())
     except MalformedLog as error:  # as it would be in a table's log
@@ -159,7 +159,7 @@ def columns_of(given: st.StructType, json_columns: Collection[str]) -> StructTyp
 
 
 def _described_type(kind: DataType) -> DataType:
-    """As `nullable_type`, with the comments of fields."""
+    """Return the type as `nullable_type` does, but keep the comments of fields."""
     if isinstance(kind, StructType):
         fields = (
             StructField(
@@ -180,7 +180,7 @@ def _described_type(kind: DataType) -> DataType:
 def text_columns(
     given: st.StructType, schema: StructType, json_columns: Sequence[str]
 ) -> tuple[str, ...]:
-    """The VARIANT columns of a table that rows give as text: those that are named, and strings."""
+    """Return the VARIANT columns that the rows have as text: `json_columns`, and all strings."""
     variants = {field.name for field in schema.fields if isinstance(field.type, VariantType)}
     strings = [
         field.name
@@ -191,7 +191,7 @@ def text_columns(
 
 
 def check_texts(given: st.StructType, target: TableWrite, json_columns: Collection[str]) -> None:
-    """Raise InvalidSchema for a column that should be JSON text, and is not."""
+    """Raise InvalidSchema for a column that should be JSON text and has another type."""
     for name in json_columns:
         kind = given[name].dataType.simpleString() if name in given.names else "string"
         column = target.schema.get(name)
@@ -203,4 +203,4 @@ def check_texts(given: st.StructType, target: TableWrite, json_columns: Collecti
 
 _TEXTS = ("string", "binary")
 _KEPT_METADATA = ("comment", "__CHAR_VARCHAR_TYPE_STRING")
-"""Of columns of a DataFrame; the rest is about the table that they were read of."""
+"""Metadata of a DataFrame's columns to keep; the rest is about the table it was read from."""

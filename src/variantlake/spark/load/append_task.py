@@ -1,4 +1,4 @@
-"""What the tasks of an append do with their rows, whatever started them."""
+"""The body of an append's tasks, for any kind of Spark job."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from variantlake.writing.file_plan import FilePlan
 
 
 def partition_number() -> int:
-    """The number of the partition that this task of Spark has; 0 outside of one."""
-    # On an executor; a client of Spark Connect need not have it.
+    """Return the number of this Spark task's partition, 0 outside a task."""
+    # Executors have it; a client of Spark Connect need not.
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -28,7 +28,7 @@ def partition_number() -> int:
 
 @dataclass(frozen=True, slots=True)
 class AppendTask:
-    """What the tasks of one append have in common, and the body of each; pickles."""
+    """The body of all tasks of one append; pickles."""
 
     plan: FilePlan
     shreddings: dict[str, ShreddingSchema]
@@ -49,21 +49,21 @@ class AppendTask:
     def written(
         self, number: int, batches: Iterator[pa.RecordBatch], check: Callable[[], None] | None
     ) -> tuple[TaskResult, dict[str, ShreddingSchema]]:
-        """Write the files of one task; also the schemas of VARIANT columns, with inferred ones."""
+        """Write the files of one task; returns also the schemas of its VARIANT columns."""
         with self._rows(number, batches) as rows:
             if rows is None:
                 return TaskResult((), 0), {}
             return write_rows(rows, self.plan, number, check), rows.shreddings
 
     def check(self, number: int, batches: Iterator[pa.RecordBatch]) -> None:
-        """Raise as `write` does for a row that the table does not take, and write nothing."""
+        """Raise as `write` does for a row that the table refuses, but write nothing."""
         with self._rows(number, batches) as rows:
             for _ in rows or ():
                 pass
 
     @contextmanager
     def _rows(self, number: int, batches: Iterator[pa.RecordBatch]) -> Iterator[TableRows | None]:
-        """The rows as files store them; None for no rows."""
+        """Yield the rows in the form of files, None if there are none."""
         first = next(batches, None)
         if first is None:
             yield None

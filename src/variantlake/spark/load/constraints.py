@@ -1,7 +1,7 @@
-"""What a table demands of new rows in SQL: defaults, generated columns, constraints, invariants.
+"""Evaluate a table's SQL for new rows: defaults, generated columns, constraints, invariants.
 
-Spark evaluates the table's own expressions, as Delta Spark would; a Variant's paths may stand in
-them (`variant_get`). A row that breaks a rule fails the job with a sentence that says which one.
+Spark evaluates the expressions, as in Delta Spark; they may use paths of Variants (`variant_get`).
+A row that breaks a rule fails the job with a message that names the rule.
 Spec: PROTOCOL, "CHECK Constraints", "Column Invariants", "Generated Columns", "Default Columns".
 """
 
@@ -32,35 +32,35 @@ from variantlake.spark.session.schemas import nullable_type
 from variantlake.sql.tokens import tokenize
 
 REFUSED = "variantlake refuses the row: "
-"""How the message of an error in a job begins that is about a row; see `refusals`."""
+"""The start of the message of a job's error about a row; see `refusals`."""
 
 _SENTENCE = re.compile(re.escape(REFUSED) + r"(.*?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
 _IN_A_TASK = re.compile(
     r"^variantlake\.errors\.(\w+): (.*?)(?: SQLSTATE: \w+)?(?:\nHint: (.*))?$", re.MULTILINE
 )
-"""The end of the traceback of a function of ours that refuses a row."""
+"""Matches the end of a traceback if one of our functions refused a row."""
 
 _ROW_LENGTH = 300
 _NOT_APPENDED = "nothing was appended; correct the row or leave it out"
 
 
 MAX_PARTITIONS = 1 << 16
-"""Partitions of a frame on Spark Connect, which does not tell how many it has."""
+"""The assumed number of partitions of a frame on Spark Connect, which does not tell it."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowConstraint:
-    """What must be true in every row; `name` is what the error calls it."""
+    """A condition that must be true in every row; errors use its `name`."""
 
     name: str
     expression: str
 
 
 def numbered(frame: DataFrame, snapshot: Snapshot) -> DataFrame:
-    """The rows with the numbers of identity columns that they do not have.
+    """Add numbers for identity columns that the frame lacks.
 
-    Each of the frame's partitions has its own share of the numbers, so some may be left out.
-    Raises InvalidSchema as `unnumbered_columns`.
+    Each partition of the frame has its own share of the numbers, so there may be gaps. Raises
+    InvalidSchema as `unnumbered_columns`.
     """
     columns = unnumbered_columns(snapshot.schema, frame.columns)
     if not columns:
@@ -75,15 +75,16 @@ def numbered(frame: DataFrame, snapshot: Snapshot) -> DataFrame:
 def numbered_where(
     frame: DataFrame, snapshot: Snapshot, conditions: Mapping[str, str]
 ) -> DataFrame:
-    """The rows with the next numbers of identity columns, where a condition in SQL is true.
+    """Set identity columns to their next numbers in rows for which a condition is true.
 
-    `conditions` are by the columns' names. The frame gets no more partitions than may run at once.
+    `conditions` maps columns to conditions in SQL. The frame is coalesced to at most as many
+    partitions as may run at once.
     """
     if not conditions:
         return frame
     spark = frame.sparkSession
     sf = functions_of(spark)
-    # Asking a frame for its partitions runs its joins.
+    # Counting a frame's partitions would run its joins.
     count = (
         int(spark.conf.get("spark.sql.shuffle.partitions") or MAX_PARTITIONS)
         if is_connect(spark)
@@ -100,15 +101,15 @@ def numbered_where(
 
 
 def _number(frame: DataFrame, column: IdentityColumn, is_new: Column, count: int) -> Column:
-    """The next number in a row; only rows for which `is_new` is true count.
+    """Return the next number of a row, where only rows with `is_new` get numbers.
 
-    Each of `count` partitions gives out numbers of its own.
+    Each of `count` partitions has its own share of the numbers.
     """
     column.number(0)
     sf = functions_of(frame.sparkSession)
     place = sf.when(is_new, sf.monotonically_increasing_id())
     partition, row = sf.shiftright(place, 33), place.bitwiseAND((1 << 33) - 1)
-    # More partitions than were counted would give out a number twice: such a row is refused.
+    # With more partitions than `count`, two rows would get one number, so such a row is refused.
     failed = sf.raise_error(sf.lit(f"{REFUSED}the rows came in other parts; repeat the load"))
     index = sf.when(partition < count, row * count + partition).otherwise(failed.cast("bigint"))
     first, step = (sf.lit(number).cast("bigint") for number in (column.next, column.step))
@@ -117,7 +118,7 @@ def _number(frame: DataFrame, column: IdentityColumn, is_new: Column, count: int
 
 
 def has_expressions(snapshot: Snapshot) -> bool:
-    """Whether rows for the table have to go through `evaluated`."""
+    """Whether rows for the table must go through `evaluated`."""
     generated = any(field.generation for field in snapshot.schema.fields)
     defaults = any(field.default for field in snapshot.schema.fields)
     return generated or defaults or any(_rules(snapshot))
@@ -130,27 +131,27 @@ def evaluated(
     *,
     only: str | None = None,
 ) -> tuple[DataFrame, frozenset[str]]:
-    """The rows with defaults and generated columns, and with every rule of the table checked.
+    """Add defaults and generated columns to a frame, and check every rule of the table.
 
     Args:
         frame: Columns by name, any of the table's.
         snapshot: The table.
-        json_columns: VARIANT columns that the frame gives as JSON text.
-        only: A condition in SQL: rules are for the rows for which it is true. None for all.
+        json_columns: VARIANT columns that the frame has as JSON text.
+        only: A condition in SQL; rules apply only to rows for which it is true. None for all rows.
 
     Returns:
-        The frame, and those of `json_columns` that it still gives as text. Its columns are those of
-        `frame` and those that were generated or have a default. A row that breaks a rule raises
-        when it is computed; `refusals` turns that into an error of ours.
+        The frame, and those of `json_columns` that are still text in it. It has the columns of
+        `frame`, and those that were generated or have a default. Computing a row that breaks a rule
+        fails; `refusals` turns that failure into our error.
 
     Raises:
-        MalformedLog: An invariant that is not what the protocol says.
+        MalformedLog: An invariant does not follow the protocol.
     """
     if not has_expressions(snapshot):
         return frame, frozenset(json_columns)
     sf = functions_of(frame.sparkSession)
     for name in json_columns:
-        # Rules speak of Variants.
+        # Rules expect Variants.
         frame = frame.withColumn(name, sf.parse_json(sf.col(quote_identifier(name)).cast("string")))
     for field in snapshot.schema.fields:
         if field.default is not None and field.name not in frame.columns:
@@ -176,16 +177,16 @@ def evaluated(
 
 
 class SparkChecks:
-    """What rows must fulfil for a change of their table, found out by Spark.
+    """Checks with Spark that rows and expressions allow a change of a table.
 
-    `read` gives the rows of a table at the version of its snapshot.
+    `read` returns the rows of a table at the version of its snapshot.
     """
 
     def __init__(self, spark: SparkSession, read: Callable[[Snapshot], DataFrame]) -> None:
         self._spark, self._read = spark, read
 
     def constraint(self, snapshot: Snapshot, name: str, expression: str) -> None:
-        """Raise InvalidQuery unless it is a condition, InvalidValue if a row does not fulfil it."""
+        """Raise InvalidQuery unless it is a condition on a row, InvalidValue if a row breaks it."""
         frame = self._read(snapshot)
         try:
             with quiet():
@@ -202,13 +203,13 @@ class SparkChecks:
         _check_rows(frame, RowConstraint(f"the CHECK constraint {name!r}", expression))
 
     def not_null(self, snapshot: Snapshot, column: str) -> None:
-        """Raise InvalidValue if a row has NULL in this column."""
+        """Raise InvalidValue if a row is NULL in this column."""
         is_there = f"{quote_identifier(column)} IS NOT NULL"
         rule = RowConstraint(f"NOT NULL of column {column!r}", is_there)
         _check_rows(self._read(snapshot), rule)
 
     def default(self, field: StructField, expression: str) -> None:
-        """Raise InvalidQuery for what is not a constant of the column's type."""
+        """Raise InvalidQuery if the expression is not a constant of the column's type."""
         row = st.StructType.fromJson(json.loads(StructType((field,)).to_json()))
         if any(token.text.upper() == "SELECT" for token in tokenize(expression)):
             raise InvalidQuery(
@@ -217,7 +218,7 @@ class SparkChecks:
             )
         try:
             with quiet():
-                # As Spark stores it: the assignment of a constant to a column.
+                # Cast it like the assignment of a constant to a column.
                 given = self._spark.sql(f"SELECT ({expression}\n) AS v")
                 given.selectExpr(f"CAST(v AS {row[0].dataType.simpleString()}) AS v").collect()
         except PySparkException as error:
@@ -228,7 +229,10 @@ class SparkChecks:
             ) from error
 
     def generated(self, schema: StructType, field: StructField) -> None:
-        """Raise InvalidQuery for a generated column that other columns of a row do not give."""
+        """Raise InvalidQuery unless other columns of a row determine the generated column.
+
+        The type of its expression must be the column's.
+        """
         others = StructType(tuple(each for each in schema.fields if each.name != field.name))
         types = st.StructType.fromJson(json.loads(others.to_json()))
         own = st.StructType.fromJson(json.loads(StructType((field,)).to_json()))[0].dataType
@@ -259,7 +263,7 @@ _OF_A_ROW = "it may use columns of the row, constants and deterministic function
 def _deterministic(frame: DataFrame, expression: str) -> bool:
     try:
         with quiet():
-            # Neither an aggregate nor a lambda function takes what no such expression may have.
+            # Together, an aggregate and a lambda function refuse all that it must not contain.
             inside = f"count_if(exists(array(0), __vl_any -> ({expression}\n) IS NOT NULL))"
             frame.selectExpr(inside).schema  # noqa: B018 # analysed here
     except PySparkException:
@@ -268,16 +272,17 @@ def _deterministic(frame: DataFrame, expression: str) -> bool:
 
 
 def _check_rows(frame: DataFrame, rule: RowConstraint) -> None:
-    """Raise InvalidValue for the first row found that breaks a rule."""
+    """Raise InvalidValue for a row that breaks the rule."""
     with refusals("the table has rows that break it; nothing was changed"):
         frame.filter(holds(rule, frame)).count()
 
 
 @contextlib.contextmanager
 def refusals(hint: str = _NOT_APPENDED) -> Iterator[None]:
-    """Raise the error for a refused row in the place of Spark's own.
+    """Replace Spark's error about a refused row by InvalidValue.
 
-    What a function of ours raised in a task is raised again, without the worker's traceback.
+    An error that one of our functions raised in a task is raised again, without the worker's
+    traceback. Other errors pass unchanged.
     """
     try:
         yield
@@ -294,7 +299,7 @@ def refusals(hint: str = _NOT_APPENDED) -> Iterator[None]:
 
 
 def _raised_in_a_task(text: str, hint: str) -> VariantLakeError | None:
-    """The error of ours that a worker's traceback ends with."""
+    """Return our error at the end of a worker's traceback, None if there is none."""
     for name, message, more in reversed(_IN_A_TASK.findall(text)):
         kind = getattr(errors, name, None)
         if isinstance(kind, type) and issubclass(kind, VariantLakeError):
@@ -322,9 +327,9 @@ def _rules(snapshot: Snapshot) -> Iterator[RowConstraint]:
 
 
 def holds(rule: RowConstraint, frame: DataFrame, only: str | None = None) -> Column:
-    """True if the rule is, or `only` is not; computing it anywhere else fails.
+    """Return a column that is true if the rule holds or `only` is not true, and fails otherwise.
 
-    A condition that is NULL does not hold, as in Delta Spark.
+    As in Delta Spark, a condition that is NULL does not hold.
     """
     sf = functions_of(frame.sparkSession)
     shown = [sf.col(quote_identifier(name)) for name in _shown(rule, frame.schema)]
@@ -339,9 +344,9 @@ def holds(rule: RowConstraint, frame: DataFrame, only: str | None = None) -> Col
 
 
 def _shown(rule: RowConstraint, columns: st.StructType) -> list[str]:
-    """The columns that tell which row it is, those first that the rule speaks of.
+    """Return the columns to show of a refused row, those that the rule uses first.
 
-    The row is cut off after some characters, and columns of ours say nothing to users.
+    The order matters because the text is cut off. Our internal columns are left out.
     """
     words = {token.text.lower() for token in tokenize(rule.expression)}
     names = [

@@ -1,4 +1,4 @@
-"""DataFrames that are nothing but columns of Parquet files: their rows need not cross the JVM."""
+"""Find DataFrames that are plain columns of Parquet files, whose rows need not cross the JVM."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ _ARROW = {
     "timestamp": "timestamp[us, tz=UTC]",
     "timestamp_ntz": "timestamp[us]",
 }
-"""What a column of a file is in Arrow if Spark reads it as the type; no other type is read."""
+"""Arrow types of file columns by Spark's type; columns of other types are left to Spark."""
 
 _OFF = ("spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles")
-"""Settings with which Spark reads files in ways that are not ours."""
+"""Settings under which Spark reads files in ways that we do not support."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileScan:
-    """The columns of a DataFrame and, by task, the parts of the files that hold them; pickles."""
+    """The columns of a DataFrame and, for each task, its parts of the files; pickles."""
 
     columns: tuple[FileColumn, ...]
     groups: tuple[tuple[RowGroupRange, ...], ...]
 
 
 def file_scan(spark: SparkSession, frame: DataFrame) -> FileScan | None:
-    """The files whose rows a DataFrame gives as they are; None for any other DataFrame.
+    """Return the scan if a DataFrame is unchanged rows of Parquet files, else None.
 
-    Only files of a local disk are meant, or of one that all executors see by the same names.
+    The files must be on a local disk, or on one that all executors see under the same paths.
     """
-    if is_connect(spark) or not is_tried(spark):  # shows no plans, or unknown ones
+    if is_connect(spark) or not is_tried(spark):  # no access to plans, or to unknown ones
         return None
     types = {field.name: _ARROW.get(field.dataType.simpleString()) for field in frame.schema.fields}
     if None in types.values() or any(is_on(spark, name) for name in _OFF):

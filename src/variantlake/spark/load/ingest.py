@@ -1,4 +1,4 @@
-"""Load files with Spark: its executors run the tasks, the driver commits once."""
+"""Load files with Spark: executors run the tasks, the driver commits once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from variantlake.storage.store import location_text
 from variantlake.writing.staged_files import Staging
 
 _CONNECT_PARALLELISM = 8
-"""How many tasks a Connect session runs at once when its settings do not say."""
+"""How many tasks a Connect session is assumed to run at once if its settings do not say."""
 
 
 def ingest(
@@ -36,10 +36,9 @@ def ingest(
     overwrite: Overwrite | Staging | None = None,
     **options: Unpack[IngestKeywords],
 ) -> LoadResult:
-    """Load JSON documents into a VARIANT column of a table, as `Lake.ingest` says.
+    """Load JSON documents into a VARIANT column of a table, as `Lake.ingest` does.
 
-    `overwrite` are the rows that the documents take the place of, or says that they are staged;
-    None adds them.
+    `overwrite` names the rows to replace, or stages the documents; None only adds them.
     """
     return run_load(
         sources,
@@ -60,7 +59,7 @@ def convert(
     progress: OnProgress | None = None,
     **options: Unpack[ConvertKeywords],
 ) -> ConvertResult:
-    """Convert Parquet files into a table, as `Lake.convert` says."""
+    """Convert Parquet files into a table, as `Lake.convert` does."""
     return run_convert(
         sources,
         location_text(table),
@@ -72,12 +71,12 @@ def convert(
 
 
 def runner(spark: SparkSession, table: str | os.PathLike[str]) -> Runner:
-    """What runs the tasks of a load on Spark's executors."""
+    """Return the runner of a load's tasks on Spark's executors."""
     return task_runner(spark, f"load into {location_text(table)}")
 
 
 def parallelism(spark: SparkSession) -> int:
-    """How many tasks the session runs at once."""
+    """Return how many tasks the session runs at once."""
     if not is_connect(spark):
         return spark.sparkContext.defaultParallelism
     text = spark.conf.get("spark.default.parallelism", None)

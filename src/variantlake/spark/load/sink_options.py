@@ -1,4 +1,4 @@
-"""What `df.write` and `df.writeStream` with `format("variantlake")` are asked for."""
+"""Options of `df.write` and `df.writeStream` with `format("variantlake")`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from variantlake.telemetry.prometheus import check_installed
 from variantlake.writing.options.load_options import LoadOptions
 
 _SPARK = ("checkpointLocation", "queryName")
-"""Options of the query that Spark gives to the sink too."""
+"""Options of the query, which Spark also passes to the sink."""
 
 _OF_STREAMS = ("queryId", "metricsFile")
 _OF_BATCHES = ("loadId", "replaceWhere", "partitionOverwriteMode")
@@ -36,13 +36,13 @@ _NAMES = (
 
 @dataclass(frozen=True, slots=True)
 class SinkOptions:
-    """A table, and how rows are written to it.
+    """A table, and how to write rows to it.
 
-    `query` is the name by which the table knows the query; empty for the stream's own id. `new` is
-    what a table is like that the first batch makes; None makes none. `auto_compact` says whether
-    small files are joined after a commit; None asks the table. `metrics_file` is one of
-    the driver's; empty for none. `overwrite` is what the rows take the place of. `user_metadata` is
-    what the history says about the commits.
+    `query` is the query's id in the table, empty for the stream's own id. `new` says how the first
+    batch makes the table, None if it must not. `auto_compact` says whether to join small files
+    after a commit, None if the table's properties decide. `metrics_file` is a file of the driver,
+    empty for none. `overwrite` names the rows to replace. `user_metadata` goes into the history of
+    the commits.
     """
 
     location: str
@@ -58,7 +58,10 @@ class SinkOptions:
 
     @classmethod
     def of_batch(cls, options: Mapping[str, str], *, overwrite: bool) -> Self:
-        """The options of `df.write`; `overwrite` is its mode. Raises as `of`."""
+        """Parse options of `df.write`; `overwrite` says that this is its mode. Raises as `of`.
+
+        Raises InvalidQuery also for options of an overwrite in another mode.
+        """
         given = given_options(options, (*_NAMES, *_OF_BATCHES), "the sink", begin="save")
         where, dynamic = given.get("replaceWhere"), _is_dynamic(given)
         if not overwrite and (where is not None or dynamic):
@@ -76,7 +79,7 @@ class SinkOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Self:
-        """The options of a stream as Spark gives them, all of them text; names in any case.
+        """Parse a stream's options from Spark, which are all text; names may be in any case.
 
         Raises InvalidQuery for an unknown option, InvalidValue for a wrong value.
         """

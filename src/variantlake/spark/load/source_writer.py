@@ -1,7 +1,7 @@
 """Writers of `format("variantlake")`: tasks shred and write their rows, the driver commits once.
 
-Spark makes a writer in a Python process on the driver, which plans the write and goes to the tasks;
-another one, in another process, commits what they gave back.
+Spark creates a writer in a Python process on the driver. This writer plans the write and is sent to
+the tasks. Another writer, in another process, commits their results.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ from variantlake.writing.table_write import READER_FEATURES, TableWrite
 _LOG = logging.getLogger("variantlake.load")
 
 QUERY_ID = "sql.streaming.queryId"
-"""The local property in which Spark tells tasks the id that a query keeps in its checkpoint."""
+"""The local property with the id of a task's query, which the query keeps in its checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenPart(WriterCommitMessage):
-    """What one task of a batch made, for the driver.
+    """The message of one task of a batch to the driver.
 
-    `stream` is the query's own id. `plan` is how the files were to be written, `table` the id of
-    the table then, empty if there was none. `shreddings` are the schemas of VARIANT columns,
-    inferred ones among them.
+    `stream` is the query's own id. `plan` is the plan of the files, and `table` the id of the table
+    when it was made, empty if there was none. `shreddings` are the schemas of VARIANT columns,
+    with inferred ones.
     """
 
     outcome: TaskResult | TaskFailure
@@ -68,7 +68,7 @@ class WrittenPart(WriterCommitMessage):
 class SourceWriter:
     """Plans a write, and writes the rows of tasks. Pickles without the table's snapshot.
 
-    `hint` says what writes to a table for which this cannot.
+    `hint` says how to write to a table that the sink does not support.
     """
 
     hint: ClassVar[str]
@@ -102,10 +102,10 @@ class SourceWriter:
         return self.__dict__ | {"_target": None}
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenPart:
-        """Write the rows of one partition; what is wrong with them is given back, not raised.
+        """Write the rows of one partition; returns errors about rows instead of raising them.
 
-        A raised error would make Spark repeat the task. What may go better the second time
-        (StoreFailed) is raised.
+        A raised error would make Spark repeat the task. Only StoreFailed is raised, because a
+        second attempt may succeed.
         """
         from pyspark import TaskContext
 
@@ -126,7 +126,10 @@ class SourceWriter:
 
     @classmethod
     def target(cls, options: SinkOptions, schema: StructType) -> TableWrite:
-        """The table, or the one that the rows make."""
+        """Return the table to write to, or the one to make.
+
+        Raises UnsupportedFeature for a table with SQL expressions, otherwise as `append`.
+        """
         target = target_of(schema, options.location, options.json_columns, options.new)
         if target.snapshot is None:
             return target
@@ -145,10 +148,10 @@ class SourceWriter:
         return relearned(target)
 
     def give_up(self, messages: Sequence[WriterCommitMessage | None], what: str) -> None:
-        """Remove the files of a write of which a task failed.
+        """Remove the files of a write in which a task failed; `what` names the write in the log.
 
-        If all tasks were done the commit failed: it left no files, or does not know whether the
-        log has them. Those stay. What no task gave back is left to VACUUM.
+        If all tasks have finished, the commit failed. It left no files, or cannot tell whether the
+        log names them, so they stay. Files of tasks without a message are left to VACUUM.
         """
         parts = [each for each in messages if isinstance(each, WrittenPart)]
         if len(parts) == len(messages):
@@ -163,8 +166,8 @@ class SourceWriter:
 class TableBatchWriter(SourceWriter, DataSourceArrowWriter):  # type: ignore[misc] # as PySpark's own
     """Writes the rows of a DataFrame in one commit: `df.write.format("variantlake").save(path)`.
 
-    An overwrite replaces the version that it was planned on: rows that another writer adds to what
-    is replaced raise CommitConflict.
+    An overwrite replaces rows of the version that it was planned on. If another writer adds rows to
+    those, the commit raises CommitConflict.
     """
 
     hint = "vl.spark.connect(spark).append(path, frame) can, and .overwrite"
@@ -205,13 +208,13 @@ class TableBatchWriter(SourceWriter, DataSourceArrowWriter):  # type: ignore[mis
             compact(landed, options.auto_compact)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Remove the files of a write of which a task failed."""
+        """Remove the files of a write in which a task failed."""
         take_options(self._stores)
         self.give_up(messages, "a write")
 
 
 def check_same(target: TableWrite, part: WrittenPart, meanwhile: str, hint: str) -> None:
-    """Raise CommitConflict if the table is not the one that the files were written for."""
+    """Raise CommitConflict if the table is no longer the one that the files were written for."""
     plan = part.plan
     snapshot = target.snapshot
     fits = (
@@ -231,7 +234,7 @@ def check_same(target: TableWrite, part: WrittenPart, meanwhile: str, hint: str)
 
 
 def shreddings_of(parts: Sequence[WrittenPart]) -> Mapping[str, ShreddingSchema]:
-    """The schemas of the task with the most rows: of a first batch each task infers its own."""
+    """Return the schemas of the task with the most rows: in a first batch each task infers some."""
 
     def rows(part: WrittenPart) -> int:
         return part.outcome.rows if isinstance(part.outcome, TaskResult) else 0
@@ -240,8 +243,8 @@ def shreddings_of(parts: Sequence[WrittenPart]) -> Mapping[str, ShreddingSchema]
 
 
 def compact(target: TableWrite, asked: bool | None) -> None:
-    """Join small files if that is asked for, on the driver's cores."""
-    # Loads the engine that rewrites files.
+    """Join small files on the driver's cores, if `asked` or else the table's properties say so."""
+    # Loads the engine that rewrites files, so only on demand.
     from variantlake.autoloading.auto_compact import compact_small_files, is_wanted
     from variantlake.jobs.threads import run_in_threads
 
