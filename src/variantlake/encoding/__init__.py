@@ -1,6 +1,6 @@
-"""One Variant value in plain Python: the reference that every kernel is compared with.
+"""Encode and decode single Variants in plain Python: the reference for every kernel.
 
-In: JSON text, Python objects, Arrow scalars, or the bytes of a Variant, which nobody has checked.
+In: JSON text, Python objects, Arrow scalars, or the unchecked bytes of a Variant.
 Out: `Variant` values, their bytes (`metadata` and `value`), JSON text, Python objects.
-Clear before fast: a module follows one section of the Variant encoding specification.
+Clarity comes before speed. Most modules follow one section of the Variant encoding specification.
 """

@@ -1,4 +1,4 @@
-"""Arrow scalars to a Variant's scalars and back, with their exact types."""
+"""Convert Arrow scalars to a Variant's scalars and back, with their exact types."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from variantlake.types import KIND_OF, Primitive, ShreddedType
 ArrowScalar: TypeAlias = Any  # pa.Scalar: its subclasses have attributes that the base lacks
 
 MICROS_OF_UNIT = {"h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000, "ms": 1_000, "us": 1}
-"""Of the units that are not finer than microseconds, by the names that NumPy and Arrow have."""
+"""The microseconds of each unit that is not finer, by its name in NumPy and Arrow."""
 
 _MILLIS_OF_DAY = 86_400_000
 _INTEGERS = {
@@ -35,15 +35,15 @@ _INTEGERS = {
 
 
 def from_arrow(scalar: ArrowScalar) -> Scalar | dict[str, ArrowScalar] | list[ArrowScalar]:
-    """The Variant form of an Arrow scalar: a `Scalar`, or a dict or list of further Arrow scalars.
+    """Convert an Arrow scalar to a `Scalar`, or to a dict or list of further Arrow scalars.
 
-    Signed integers keep their width, unsigned ones take the narrowest type that holds them;
-    timestamps and times coarser than micros become micros; structs and maps become objects, lists
-    arrays; a null of any type is the Variant null.
+    Signed integers keep their width, unsigned ones take the narrowest type that holds them.
+    Timestamps and times coarser than micros become micros. Structs and maps become objects, lists
+    arrays, and a null of any type the Variant null.
 
     Raises InvalidValue for types that no Variant type holds exactly (durations, intervals, times in
-    nanoseconds, decimals beyond 38 digits), for map keys that are not strings and for two fields of
-    one name.
+    nanoseconds, decimals beyond 38 digits), for map keys that are not strings, and for two fields
+    with one name.
     """
     arrow = scalar.type
     if not scalar.is_valid:
@@ -107,7 +107,7 @@ _SAME_IN_PYTHON = (
 
 
 def _timestamp(arrow: pa.TimestampType[Any, Any], number: int) -> Scalar:
-    """With a zone: adjusted to UTC, as Arrow stores it; without: in no zone."""
+    """Convert a timestamp: with a zone it is adjusted to UTC, as Arrow stores it."""
     if arrow.unit == "ns":
         with_zone, without = Primitive.TIMESTAMP_NANOS, Primitive.TIMESTAMP_NTZ_NANOS
     else:
@@ -117,7 +117,7 @@ def _timestamp(arrow: pa.TimestampType[Any, Any], number: int) -> Scalar:
 
 
 def to_arrow(scalar: Scalar) -> ArrowScalar:
-    """The Arrow scalar of a primitive value, in the type that shredding gives it.
+    """Convert a primitive value to an Arrow scalar of the type that shredding uses.
 
     Decimals have the precision of their width (9, 18, 38); the Variant null is a null of type null.
     """

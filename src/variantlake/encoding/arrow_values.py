@@ -1,7 +1,7 @@
-"""Whole Variants as Arrow values: objects as structs, arrays as lists, nothing rounded.
+"""Convert whole Variants to Arrow scalars: objects to structs, arrays to lists, without rounding.
 
-A Variant has no schema and an Arrow type has one, so either the caller gives a type, or the one
-that fits all values is inferred: fields in stored order, the elements of an array by one type.
+An Arrow value needs a type. The caller passes one, or this module infers one that fits all values:
+fields are in stored order, and all elements of an array have the same type.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ MAX_ARROW_DEPTH = 100
 
 
 def tree_to_arrow(tree: Tree, arrow: pa.DataType | None = None) -> ArrowScalar:
-    """The Arrow scalar of a value, of the type `arrow` or else of the one inferred for it.
+    """Convert a value to an Arrow scalar of the type `arrow`, or else of an inferred type.
 
-    A Variant null becomes a null of the type, a missing field too.
+    A Variant null and a missing field become nulls.
 
-    Raises InvalidValue, with the path (in which the step 0 stands for all elements of an array),
-    for a value that the type cannot hold exactly or a field that it does not have, and where no one
-    type fits the elements of an array; LimitExceeded for what nests deeper than MAX_ARROW_DEPTH.
+    Raises InvalidValue, with the path (in which the step 0 means all elements of an array), for a
+    value that the type cannot hold exactly, a field that it does not have, or if no type fits all
+    elements of an array; LimitExceeded for nesting deeper than MAX_ARROW_DEPTH.
     """
     if isinstance(tree, Scalar) and arrow is None:
         return to_arrow(tree)
@@ -42,11 +42,11 @@ def tree_to_arrow(tree: Tree, arrow: pa.DataType | None = None) -> ArrowScalar:
     return _array([tree], kind, Path())[0]
 
 
-# --- The type that fits all -----------------------------------------------------------------------
+# --- Inferring a type -----------------------------------------------------------------------------
 
 
 def _type_of(trees: Sequence[Tree], path: Path) -> pa.DataType:
-    """The narrowest type that holds all values exactly, null for none but nulls."""
+    """Return the narrowest type that holds all values exactly; null if all are nulls."""
     if len(path.steps) > MAX_ARROW_DEPTH:
         raise LimitExceeded(f"values nest deeper than our limit of {MAX_ARROW_DEPTH} for Arrow")
     known = [tree for tree in trees if tree != NULL]
@@ -100,7 +100,7 @@ def _no_common(types: Sequence[str], path: Path) -> InvalidValue:
 
 
 def _array(trees: Sequence[Tree | None], arrow: pa.DataType, path: Path) -> pa.Array[Any]:
-    """The values as an array of exactly the type; None is null. `path` is that of one of them."""
+    """Make an array of exactly this type; None is null. `path` leads to the values."""
     if len(path.steps) > MAX_ARROW_DEPTH:
         raise LimitExceeded(f"the type nests deeper than our limit of {MAX_ARROW_DEPTH} for Arrow")
     known = [None if tree == NULL else tree for tree in trees]
@@ -149,7 +149,7 @@ def _nulls(trees: Sequence[Tree | None]) -> pa.Array[Any]:
 
 
 def _leaf(tree: Tree, arrow: pa.DataType, path: Path) -> ArrowScalar:
-    """A scalar in another type that holds the same value, by the classes of equality."""
+    """Cast a scalar to a type that holds an equal value, by the specification's equality."""
     if not isinstance(tree, Scalar):
         raise _misfit(tree, arrow, path)
     scalar = to_arrow(tree)

@@ -1,8 +1,8 @@
-"""What a Variant adds to the digest of its row: the plain twin of `kernels.digest`.
+"""Compute the digest of a Variant: the plain reference for `kernels.digest`.
 
-A digest is made of the leaves of a value, each with its path, so the order of fields and of the
-dictionary, the widths of offsets and integers, and shredding make no difference. Exact numbers
-count by value, as the specification has it: 7 and 7.00 are one. All other types are told apart.
+A digest is computed from the leaves of a value, each with its path, so the order of fields and of
+the dictionary, the widths of offsets and integers, and shredding make no difference. Exact numbers
+count by value, as in the specification: 7 equals 7.00. Values of other types are distinct.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ _TYPES, _ELEMENTS = 0x6A09E667F3BCC909, 0x3C6EF372FE94F82B
 
 
 def fold(word: int) -> int:
-    """Both halves of a product, as 64 bits."""
+    """Multiply by a constant, and combine both halves of the product."""
     product = (word & _MASK) * _FIRST
     return (product >> 64) ^ (product & _MASK)
 
 
 def blend(state: int, word: int) -> int:
-    """64 bits that a state and a word make."""
+    """Mix a word into a state of 64 bits."""
     product = (fold(state ^ word) + state & _MASK) * _SECOND
     return (product >> 64) ^ (product & _MASK)
 
 
 def hash_text(data: bytes, seed: int) -> int:
-    """A hash of bytes."""
+    """Hash bytes."""
     size = len(data)
     state = fold(size * _BYTES ^ seed)
     first, second = 0, 0
@@ -64,22 +64,22 @@ def _word(data: bytes) -> int:
 
 
 def leaf(path: int, tag: int, word: int) -> int:
-    """What a value of one word adds."""
+    """Return the digest of a value of one word."""
     return blend(path + tag * _TYPES & _MASK, word & _MASK)
 
 
 def field_path(path: int, name: bytes) -> int:
-    """The path of an object's field."""
+    """Return the path of an object's field."""
     return blend(path, hash_text(name, 0))
 
 
 def element_path(path: int, index: int) -> int:
-    """The path of an array's element."""
+    """Return the path of an array's element."""
     return blend(path ^ _ELEMENTS, index)
 
 
 def number(path: int, unscaled: int, scale: int) -> int:
-    """What an exact number adds."""
+    """Return the digest of an exact number."""
     while scale > 0 and unscaled % 10 == 0:
         unscaled, scale = unscaled // 10, scale - 1 if unscaled else 0
     low, high = unscaled & _MASK, unscaled >> 64 & _MASK
@@ -90,7 +90,7 @@ def number(path: int, unscaled: int, scale: int) -> int:
 
 
 def tree_sum(tree: Tree, path: int) -> int:
-    """What a Variant at a path adds to the sum of its row."""
+    """Return the sum of the digests of a Variant's leaves; `path` is that of the Variant."""
     if isinstance(tree, dict):
         total = leaf(path, OBJECT, 0)
         for name, child in tree.items():

@@ -1,25 +1,25 @@
-"""Changing a value inside of a Variant by its path, in plain Python.
+"""Change a value inside a Variant by its path, in plain Python.
 
-What is beside the path keeps its bytes: only the headers of the containers on the way, and the
-dictionary if it lacks a key, are written anew. New keys go behind the others, so that the ids
-of all other fields hold; `sorted_strings` stays if the order still holds.
+Values off the path keep their bytes: only the headers of the containers on the way are written
+again, and the dictionary if it lacks a key. New keys follow the others, so that the ids of all
+other fields stay valid; `sorted_strings` stays set if the keys are still in order.
 
 Names and rules are those of Spark 4.3 (SPARK-57417, SPARK-57641, SPARK-57804, SPARK-58061):
 
 |                                  | set                 | insert      | delete    | append    |
 |----------------------------------|---------------------|-------------|-----------|-----------|
-| the field is there               | replaced            | an error    | removed   | see below |
-| the element is there             | replaced            | put before  | removed   | see below |
-| the field is not there           | added               | added       | unchanged | unchanged |
-| the index is at the end or after | nulls up to it, put | as set      | unchanged | unchanged |
-| a parent is not there            | made                | made        | unchanged | unchanged |
+| the field exists                 | replaced            | an error    | removed   | see below |
+| the element exists               | replaced            | put before  | removed   | see below |
+| the field is missing             | added               | added       | unchanged | unchanged |
+| the index is at the end or after | padded with nulls   | as set      | unchanged | unchanged |
+| a parent is missing              | created             | created     | unchanged | unchanged |
 | a parent is of another type      | an error            | an error    | unchanged | an error  |
 | the path is `$`                  | an error            | an error    | an error  | allowed   |
 
-`set` without `create_if_missing` changes nothing if "added", "nulls" or "made" stands. `append`
-puts one element behind the array that the path names; anything else there is an error. A parent
-that is a Variant null is of another type. A made parent is an array if the next step is an
-index, else an object.
+Where the table says "added", "padded" or "created", `set` without `create_if_missing` changes
+nothing. `append` adds one element to the array at the path; a value of another type there is an
+error. A parent that is a Variant null is of another type. A created parent is an array if the next
+step is an index, else an object.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from variantlake.types import NULL_VALUE, BasicType
 
 
 class Change(enum.IntEnum):
-    """What is done at the path."""
+    """The change to make at the path."""
 
     SET = 0
     INSERT = 1
@@ -70,12 +70,12 @@ FUNCTIONS = {
     "variant_array_append": (Change.APPEND, False),
     "try_variant_array_append": (Change.APPEND, True),
 }
-"""By their names in SQL, what the functions do, and whether they give NULL where others raise."""
+"""The change of each SQL function, and whether it returns NULL where others raise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One change at one path. Raises InvalidPath for `$` if that is not a place to change."""
+    """One change at one path. Raises InvalidPath for `$` unless it appends, and LimitExceeded."""
 
     change: Change
     path: Path
@@ -100,18 +100,18 @@ class _Keys:
     def __init__(self, dictionary: VariantMetadata) -> None:
         self.dictionary = dictionary
         self.added: list[str] = []
-        # Of a key that is repeated the first id counts.
+        # If a key is repeated, its first id counts.
         self.ids = {key: i for i, key in reversed(list(enumerate(dictionary.keys)))}
 
     def id_of(self, key: str) -> int:
-        """The id of a key, a new one if need be."""
+        """Return the id of a key; adds a missing key."""
         if key not in self.ids:
             self.ids[key] = len(self.dictionary.keys) + len(self.added)
             self.added.append(key)
         return self.ids[key]
 
     def encoded(self, metadata: bytes) -> bytes:
-        """The metadata with the keys that were added."""
+        """Encode the metadata with the added keys."""
         if not self.added:
             return metadata
         known = self.dictionary.keys
@@ -123,9 +123,9 @@ class _Keys:
 
 @dataclass(slots=True)
 class _Frame:
-    """A container on the way: its parts, and the place where the change is.
+    """A container on the way: its parts, and the `place` of the change among them.
 
-    `is_present` says that the place is a field or an element that is there.
+    `is_present` tells whether a field or element exists at `place`.
     """
 
     ids: list[int] | None
@@ -134,18 +134,18 @@ class _Frame:
     is_present: bool
 
     def closed(self) -> bytes:
-        """The container with its parts as they are now."""
+        """Encode the container with its current parts."""
         if self.ids is None:
             return encode_array(self.parts)
         return encode_object(self.ids, self.parts)
 
 
 def edited(metadata: bytes, value: bytes, edit: Edit, new: Tree | None) -> tuple[bytes, bytes]:
-    """(metadata, value) after the change; the same bytes if it changes nothing.
+    """Return (metadata, value) after the change; the same bytes if it changes nothing.
 
-    `new` is the value that is put, None for DELETE. Raises PathTypeMismatch if a step meets a
-    value of another type, DuplicateKey for an insert at a field that is there, MalformedVariant for
-    a container on the way that is malformed, LimitExceeded for a result beyond our limits.
+    `new` is the new value, None for DELETE. Raises PathTypeMismatch if a step meets a value of
+    another type, DuplicateKey for an insert at a field that exists, MalformedVariant for a
+    malformed container on the way, LimitExceeded for a result beyond our limits.
     """
     keys = _Keys(decode_metadata(metadata))
     check_value_size(value)
@@ -168,7 +168,7 @@ def edited(metadata: bytes, value: bytes, edit: Edit, new: Tree | None) -> tuple
 
 
 def _way(dictionary: VariantMetadata, value: bytes, edit: Edit) -> list[_Frame] | None:
-    """The containers down to the one that changes; None if nothing does."""
+    """Return the containers down to the one that changes; None if nothing changes."""
     frames: list[_Frame] = []
     start, end = 0, len(value)
     steps = edit.path.steps
@@ -202,7 +202,7 @@ def _way(dictionary: VariantMetadata, value: bytes, edit: Edit) -> list[_Frame] 
 def _frame(
     dictionary: VariantMetadata, value: bytes, extent: tuple[int, int], at: Path, step: str | int
 ) -> tuple[_Frame, tuple[int, int] | None]:
-    """The container that fills `extent`, and where the step's child is."""
+    """Read the container that fills `extent`, and find the step's child, None if missing."""
     try:
         children = read_children(dictionary, value, *extent)
     except VariantLakeError as error:
@@ -222,7 +222,7 @@ def _ids(value: bytes, start: int, end: int) -> list[int]:
 
 
 def _place(children: Children, step: str | int) -> int:
-    """Where the step's child is, or belongs: a field before the first one with a greater name."""
+    """Return the index of the step's child, or of a missing field before the next greater name."""
     if isinstance(step, int):
         return step
     names = children.names or ()
@@ -240,13 +240,13 @@ def _mismatch(value: bytes, start: int, at: Path, wanted: BasicType) -> PathType
 
 
 def _put(frames: list[_Frame], edit: Edit, new: Tree, keys: _Keys) -> None:
-    """Put the value into the last container, with the parents that are not there."""
+    """Put the value into the last container, with its missing parents."""
     last, rest = frames[-1], edit.path.steps[len(frames) :]
     depth = len(frames) + len(rest)
     if depth > MAX_DEPTH:
         raise LimitExceeded(f"more than {MAX_DEPTH} containers around one another")
     adds = not last.is_present
-    # The keys of the path come before those of the value: the kernel meets them in this order.
+    # Add the keys of the path before those of the value, in the kernel's order.
     field_id = -1
     if adds and last.ids is not None:
         field_id = keys.id_of(str(edit.path.steps[len(frames) - 1]))

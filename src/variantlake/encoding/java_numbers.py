@@ -1,7 +1,7 @@
-"""Doubles and floats as text: the shortest digits that read back, laid out as Java 19+ does.
+"""Write doubles and floats with the shortest digits that read back, in the layout of Java 19+.
 
-Java 17 prints a digit or two more than some numbers need (JDK-4511638, mended in Java 19), and with
-it Spark on Java 17. The text denotes the same number.
+For some numbers Java 17, and so Spark on it, prints a digit or two more than needed (JDK-4511638,
+fixed in Java 19). The text denotes the same number.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ import struct
 from decimal import ROUND_HALF_EVEN, ROUND_UP, Context, Decimal
 
 _BEYOND_FLOATS = 2.0**128
-"""What the float after the largest one would be."""
+"""The value of the float that would follow the largest one."""
 
 
 def double_text(number: float) -> str:
-    """What `Double.toString` gives from Java 19 on: `1.0`, `1.0E10`, `NaN`, `-Infinity`."""
+    """Write a double as `Double.toString` since Java 19: `1.0`, `1.0E10`, `NaN`, `-Infinity`."""
     return _special_text(number) or _laid_out(_shortest_of_double(number))
 
 
 def float_text(number: float) -> str:
-    """What `Float.toString` gives from Java 19 on; `number` is exactly a 4-byte float."""
+    """Write a float as `Float.toString` since Java 19; `number` is exactly a 4-byte float."""
     return _special_text(number) or _laid_out(_shortest_of_float(number))
 
 
@@ -37,7 +37,7 @@ def _shortest_of_double(number: float) -> Decimal:
     shortest = Decimal(repr(number))
     if len(_digits(shortest)) > 1:
         return shortest
-    return Decimal(f"{number:.1e}")  # two digits are always written: the closest two
+    return Decimal(f"{number:.1e}")  # Java always writes two digits: take the closest two
 
 
 def _shortest_of_float(number: float) -> Decimal:
@@ -45,8 +45,8 @@ def _shortest_of_float(number: float) -> Decimal:
     below, above = ((abs(number) + _float_of(bits + step)) / 2 for step in (-1, 1))
     exact = Decimal(number)
     for digits in range(2, 10):
-        # A power of two is closer to the float below it than to the one above: the closest decimal
-        # may be too far below it where the next one, further away above it, reads back.
+        # A power of two is closer to the float below it than to the one above. So the closest
+        # decimal, below it, may not read back, while the next one, further away above it, does.
         for rounding in (ROUND_HALF_EVEN, ROUND_UP):
             found = Context(digits, rounding).create_decimal(exact)
             if below < abs(found) < above or (bits % 2 == 0 and abs(found) in (below, above)):
@@ -65,7 +65,7 @@ def _digits(number: Decimal) -> str:
 
 def _laid_out(number: Decimal) -> str:
     sign, digits = "-" if number < 0 else "", _digits(number)
-    point = number.adjusted() + 1  # so many digits stand before it
+    point = number.adjusted() + 1  # the number of digits before it
     if 0 < point < 8:
         return f"{sign}{digits[:point].ljust(point, '0')}.{digits[point:] or '0'}"
     if -3 < point <= 0:

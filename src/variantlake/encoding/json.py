@@ -1,7 +1,7 @@
-"""JSON text to a Variant, with the types that Spark 4.2's `parse_json` gives.
+"""Parse JSON text to a Variant, with the types of Spark 4.2's `parse_json`.
 
-If Spark is lenient about text that is not JSON (it ignores what follows the document, and
-replaces bytes that are not UTF-8), this refuses: nothing is dropped silently.
+Spark tolerates some text that is not JSON: it ignores anything after the document, and replaces
+bytes that are not UTF-8. This parser refuses it, so that nothing is dropped silently.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WHOLE = re.compile(r'"([^"\\\x00-\x1f]*+)"')
 """A string without escapes."""
 _FIELD = re.compile(rf"[ \t\n\r]*{_WHOLE.pattern}[ \t\n\r]*:[ \t\n\r]*")
 _NEXT_FIELD = re.compile(rf"[ \t\n\r]*,{_FIELD.pattern}")
-"""Up to a field's value, if nothing is out of the ordinary."""
+"""The usual text up to a field's value."""
 _NUMBER = re.compile(r"(-?)(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _NUMBER_GOES_ON = tuple("0123456789.eE+-")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -37,9 +37,9 @@ _WORDS = {"t": ("true", TRUE), "f": ("false", FALSE), "n": ("null", NULL)}
 MARK_HINT = "remove it: JSON has none"
 CONTROL_HINT = "JSON escapes it"
 LAST_KEY_HINT = "duplicate_keys='last' keeps the last one"
-"""Of `parse_json`; loads have no such option."""
+"""The hint of `parse_json`; loads do not have this option."""
 OPEN_STRING = "text ends inside of a string"
-"""The message of a string without end, which stands at its opening quote."""
+"""The message for a string without end; its position is that of the opening quote."""
 
 _ESCAPES = {
     '"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t",
@@ -47,20 +47,20 @@ _ESCAPES = {
 
 
 def parse_json(text: str | Buffer, *, duplicate_keys: DuplicateKeys = "error") -> Variant:
-    """The Variant of one JSON document.
+    """Parse one JSON document to a Variant.
 
     Integers take the narrowest of int8 to int64, then a decimal of up to 38 digits, then double.
-    Numbers with a point are decimals with their scale kept if 38 digits and scale 38 hold them,
-    else double; numbers with an exponent are double (infinite when out of range, as in Spark).
+    Numbers with a point are decimals with their scale if 38 digits and scale 38 hold them, else
+    double; numbers with an exponent are double (infinite when out of range, as in Spark).
 
     Args:
         text: the document; bytes (bytearray, memoryview) are UTF-8 without a byte order mark.
-        duplicate_keys: what a key that occurs twice in one object does: raise, or the last wins.
+        duplicate_keys: for a key that occurs twice in one object: raise, or take the last value.
 
     Raises:
         InvalidValue: arguments of other types or values than these.
         InvalidJson: text that is not one JSON document, or not UTF-8, or holds a lone surrogate.
-        LimitExceeded: beyond the limits of `encoding.limits`. Both with `offset` (bytes), `line`
+        LimitExceeded: beyond the limits of `encoding.limits`. Both have `offset` (bytes), `line`
             and `column` (characters, from 1) in the text, and `path` in the document.
 
     Examples:
@@ -71,7 +71,7 @@ def parse_json(text: str | Buffer, *, duplicate_keys: DuplicateKeys = "error") -
 
 
 def parse_json_tree(text: str | Buffer, *, duplicate_keys: DuplicateKeys = "error") -> Tree:
-    """As `parse_json`, to the tree before it is encoded."""
+    """Parse as `parse_json` does, but return the tree."""
     if duplicate_keys not in get_args(DuplicateKeys):
         raise InvalidValue(
             f"duplicate_keys is {duplicate_keys!r}", hint="one of 'error' and 'last'"
@@ -85,12 +85,12 @@ def parse_json_tree(text: str | Buffer, *, duplicate_keys: DuplicateKeys = "erro
 
 
 def unescaped(quoted: str) -> str:
-    """The text of a JSON string that is well-formed, with its quotes."""
+    """Return the text of a well-formed JSON string; `quoted` has its quotes."""
     return _JsonParser(quoted, "error").string() if "\\" in quoted else quoted[1:-1]
 
 
 def _decoded(text: str | Buffer) -> str:
-    """The text as a str that UTF-8 can write."""
+    """Return the text as a str that UTF-8 can encode. Raises InvalidValue, InvalidJson."""
     if not isinstance(text, str):
         try:
             data = bytes(memoryview(text))
@@ -108,7 +108,7 @@ def _decoded(text: str | Buffer) -> str:
 
 
 def _at(error: VariantLakeError, text: str, position: int) -> VariantLakeError:
-    """The error with its place in the text; `position` counts characters from 0."""
+    """Add its place in the text to an error; `position` counts characters from 0."""
     before = text[:position]
     error.offset = len(before.encode("utf-8"))
     error.line = before.count("\n") + 1
@@ -117,18 +117,18 @@ def _at(error: VariantLakeError, text: str, position: int) -> VariantLakeError:
 
 
 class _JsonParser:
-    """Reads one document from left to right; open containers are on a stack of its own."""
+    """Reads one document from left to right, with its own stack of open containers."""
 
     def __init__(self, text: str, duplicate_keys: DuplicateKeys) -> None:
         self.text = text
         self.position = 0
-        self.quote = 0  # that opens the last string
+        self.quote = 0  # position of the last opening quote
         self.duplicate_keys = duplicate_keys
         self.open: list[dict[str, Tree] | list[Tree]] = []
-        self.steps: list[str | int | None] = []  # into each of them; None before its first child
+        self.steps: list[str | int | None] = []  # one per container; None before its first child
 
     def document(self) -> Tree:
-        """The value, and nothing but white space after it."""
+        """Read the document: a value, and nothing but white space after it."""
         if self.text.startswith("\ufeff"):
             self.fail("text starts with a byte order mark", hint=MARK_HINT)
         self.skip()
@@ -137,7 +137,7 @@ class _JsonParser:
         return root
 
     def rest(self) -> None:
-        """What follows in the open containers, and nothing but white space after the last one."""
+        """Read the rest of the open containers, and nothing but white space after them."""
         while self.open:
             self.member()
         self.skip()
@@ -173,7 +173,7 @@ class _JsonParser:
             container.append(self.value())
 
     def value(self) -> Tree:
-        """A scalar, or an empty container that `member` then fills."""
+        """Read a scalar, or open an empty container, which `member` fills later."""
         start = self.text[self.position : self.position + 1]
         if start == '"':
             return Scalar(Primitive.STRING, self.string())
@@ -199,7 +199,7 @@ class _JsonParser:
         return container
 
     def key(self, container: dict[str, Tree]) -> str:
-        """The name of the next field."""
+        """Read the name of the next field."""
         start = self.position
         if not self.text.startswith('"', start):
             self.fail(f"expected a key in double quotes, found {self.describe_next()}")
@@ -213,7 +213,7 @@ class _JsonParser:
         return key
 
     def string(self) -> str:
-        """The text of a string; the position is at its opening quote."""
+        """Read a string; the position is at its opening quote."""
         whole = _WHOLE.match(self.text, self.position)
         if whole is not None:
             self.position = whole.end()
@@ -236,12 +236,12 @@ class _JsonParser:
                 self.fail(f"control character {char!r} in a string", hint=CONTROL_HINT)
 
     def check_end(self, position: int) -> None:
-        """Raise for the open string if only white space follows, which lines are read without."""
+        """Raise for the open string if only white space follows: lines are read without it."""
         if _end_of(_WHITE_SPACE, self.text, position) == len(self.text):
             self.fail(OPEN_STRING, self.quote)
 
     def escape(self) -> str:
-        """The character that an escape means; the position is at its backslash."""
+        """Read an escaped character; the position is at its backslash."""
         start = self.position
         code = self.text[start + 1 : start + 2]
         if code != "u":
@@ -259,7 +259,7 @@ class _JsonParser:
         return chr(0x10000 + (unit - 0xD800 << 10) + (low - 0xDC00))
 
     def hex4(self) -> int:
-        """The code unit of four hexadecimal digits; the position is at the escape's backslash."""
+        """Read a code unit of four hexadecimal digits; the position is at the backslash."""
         digits = self.text[self.position + 2 : self.position + 6]
         if _HEX.fullmatch(digits) is None:
             self.check_end(_end_of(_HEX_START, self.text, self.position + 2))
@@ -268,7 +268,7 @@ class _JsonParser:
         return int(digits, 16)
 
     def number(self) -> Scalar:
-        """A number, by the rules of `parse_json`."""
+        """Read a number, by the rules of `parse_json`."""
         start = self.position
         match = _NUMBER.match(self.text, start)
         if match is None:
@@ -277,7 +277,7 @@ class _JsonParser:
         if self.text[self.position : self.position + 1] in _NUMBER_GOES_ON:
             self.fail(f"number is cut off or has a leading zero before {self.describe_next()}")
         text, whole, fraction, exponent = match[0], match[2], match[3] or "", match[4] or ""
-        # As Jackson counts: a whole part of 0 has no digits.
+        # Count as Jackson does: a whole part of 0 has no digits.
         digits = len(whole.lstrip("0")) + len(fraction[1:]) + len(exponent.lstrip("eE+-"))
         if digits > MAX_NUMBER_DIGITS:
             self.exceed(f"number of more than {MAX_NUMBER_DIGITS} digits", start)
@@ -289,12 +289,12 @@ class _JsonParser:
         return exact_decimal(Decimal(text)) if fraction else integer(int(text))
 
     def skip(self) -> None:
-        """Pass white space: the four characters of the JSON grammar and no other."""
+        """Skip white space, which is only the four characters of the JSON grammar."""
         if self.text[self.position : self.position + 1] <= " ":
             self.position = _end_of(_WHITE_SPACE, self.text, self.position)
 
     def expect(self, char: str, what: str = "") -> None:
-        """Pass exactly this character, with white space on both sides."""
+        """Read exactly this character, with white space on both sides."""
         self.skip()
         if not self.text.startswith(char, self.position):
             self.fail(f"expected {what or repr(char)}, found {self.describe_next()}")
@@ -302,19 +302,19 @@ class _JsonParser:
         self.skip()
 
     def describe_next(self) -> str:
-        """What stands at the position, for messages."""
+        """Describe the next character for messages."""
         if self.position >= len(self.text):
             return "the end of the text"
         return repr(self.text[self.position])
 
     def path(self) -> str:
-        """Where in the document the parser is."""
+        """Return the parser's path in the document."""
         return Path(tuple(step for step in self.steps if step is not None)).normalized()
 
     def fail(self, message: str, position: int | None = None, *, hint: str = "") -> NoReturn:
-        """Raise InvalidJson at a position, the current one unless given.
+        """Raise InvalidJson at a position, by default the current one.
 
-        The end of the text is in front of its last white space: lines are read without it.
+        White space at the end does not count as text: lines are read without it.
         """
         where = self.position if position is None else position
         if where >= len(self.text):
@@ -327,6 +327,6 @@ class _JsonParser:
 
 
 def _end_of(pattern: re.Pattern[str], text: str, position: int) -> int:
-    """Where a pattern that matches the empty text too stops matching."""
+    """Return the end of a match; the pattern also matches the empty text."""
     match = pattern.match(text, position)
     return position if match is None else match.end()

@@ -1,7 +1,6 @@
-"""A Variant as JSON text, in the form of Spark's `to_json`.
+"""Write a Variant as JSON text, in the form of Spark's `to_json`.
 
-Types that Spark cannot write (time, nanosecond timestamps, UUID) follow the form of their nearest
-relative.
+Types that Spark cannot write (time, nanosecond timestamps, UUID) look like the most similar type.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ _SHORT_ESCAPES = {
 
 
 def to_json(metadata: bytes, value: bytes, *, time_zone: dt.tzinfo = dt.UTC) -> str:
-    """The JSON text of one Variant, fields in stored order, without white space.
+    """Write one Variant as JSON, fields in stored order, without white space.
 
-    Integers and decimals are plain, decimals without trailing zeros; doubles and floats as Java
-    prints them (`1.0E10`), NaN and infinities as strings; dates, times and timestamps as strings,
-    those adjusted to UTC with the offset of `time_zone`; binary as base64.
+    Integers and decimals are plain, decimals without trailing zeros. Doubles and floats are as Java
+    prints them (`1.0E10`), NaN and infinities are strings. Dates, times and timestamps are strings;
+    timestamps adjusted to UTC have the offset of `time_zone`. Binary is base64.
 
     Raises MalformedVariant, UnknownVariantType, LimitExceeded as `decode`.
     """
@@ -39,7 +38,7 @@ def to_json(metadata: bytes, value: bytes, *, time_zone: dt.tzinfo = dt.UTC) -> 
 
 
 def tree_to_json(tree: Tree, *, time_zone: dt.tzinfo = dt.UTC) -> str:
-    """As `to_json`, from a tree."""
+    """Write a tree as `to_json` does."""
     parts: list[str] = []
     todo: list[Tree | str] = [tree]
     while todo:
@@ -65,7 +64,7 @@ def tree_to_json(tree: Tree, *, time_zone: dt.tzinfo = dt.UTC) -> str:
 
 
 def scalar_to_json(scalar: Scalar, time_zone: dt.tzinfo = dt.UTC) -> str:
-    """The JSON text of one primitive value."""
+    """Write one primitive value as JSON."""
     match scalar:
         case Scalar(Primitive.NULL):
             return "null"
@@ -100,7 +99,7 @@ def scalar_to_json(scalar: Scalar, time_zone: dt.tzinfo = dt.UTC) -> str:
 
 
 def quote(text: str) -> str:
-    """A JSON string: only what must be escaped is, and control characters in upper-case hex."""
+    """Write a JSON string with only the required escapes; control characters in upper-case hex."""
     return f'"{_ESCAPED.sub(_escape, text)}"'
 
 
@@ -114,7 +113,7 @@ def _finite_or_quoted(text: str) -> str:
 
 
 def decimal_text(value: Decimal) -> str:
-    """Plain digits without trailing zeros: 1.50 is `1.5`, 100 stays `100`."""
+    """Write a decimal as plain digits without trailing zeros: 1.50 is `1.5`, 100 stays `100`."""
     unscaled, scale = decimal_parts(value)
     digits = str(abs(unscaled)).rjust(scale + 1, "0")
     whole, fraction = digits[: len(digits) - scale], digits[len(digits) - scale :].rstrip("0")
@@ -122,7 +121,7 @@ def decimal_text(value: Decimal) -> str:
 
 
 def date_text(days: int) -> str:
-    """`2025-04-16`; years beyond 9999 carry a sign, those before 0 a minus, as in Java."""
+    """Write a date: `2025-04-16`; with a plus above the year 9999 and a minus below 0, as Java."""
     # The calendar repeats after 400 years of 146,097 days.
     cycles, day = divmod(days - _DAYS_TO_2000, 146_097)
     date = dt.date(2000, 1, 1) + dt.timedelta(days=day)
@@ -135,9 +134,9 @@ _DAYS_TO_2000 = (dt.date(2000, 1, 1) - dt.date(1970, 1, 1)).days
 
 
 def timestamp_text(number: int, unit: int, time_zone: dt.tzinfo | None) -> str:
-    """`2025-04-16 12:34:56.78+00:00`; no offset when `time_zone` is None.
+    """Write a timestamp: `2025-04-16 12:34:56.78+00:00`; without offset if `time_zone` is None.
 
-    `number` counts from the epoch, `unit` of them to a second.
+    `number` counts from the epoch, with `unit` per second.
     """
     offset = 0 if time_zone is None else _offset_seconds(number // unit, time_zone)
     days, within = divmod(number + offset * unit, _DAY * unit)
@@ -149,7 +148,7 @@ def timestamp_text(number: int, unit: int, time_zone: dt.tzinfo | None) -> str:
 
 
 def _clock_text(within: int, unit: int) -> str:
-    """`12:34:56.78`: time of day, the fraction without trailing zeros."""
+    """Write a time of day, its fraction without trailing zeros: `12:34:56.78`."""
     seconds, fraction = divmod(within, unit)
     minutes, second = divmod(seconds, 60)
     hour, minute = divmod(minutes, 60)
@@ -158,10 +157,11 @@ def _clock_text(within: int, unit: int) -> str:
 
 
 def _offset_seconds(seconds: int, time_zone: dt.tzinfo) -> int:
-    """The zone's offset from UTC at an instant, in seconds.
+    """Return the zone's offset from UTC at an instant, in seconds.
 
-    Instants that Python's datetime cannot hold: the earliest it can, or the same day of a year 400
-    years (or a multiple) before, when the calendar and so the zone's rules are the same.
+    For an instant before Python's datetime, it is the offset at the earliest one. For one after it,
+    it is that of the same day a multiple of 400 years earlier, when the calendar and so the zone's
+    rules are the same.
     """
     cycle = 146_097 * _DAY
     if seconds >= _LATEST:

@@ -1,7 +1,7 @@
-"""The two orders in which fields of an object stand: the specification's, by UTF-8, and Spark's.
+"""Convert objects from the specification's order of fields, by UTF-8, to Spark's.
 
-Spark compares keys as Java does, by UTF-16 code units, and in objects of 32 fields or more it looks
-for a key by a binary search. The two orders differ where an object has a key with a character above
+Spark compares keys as Java does, by UTF-16 code units, and uses a binary search for keys in objects
+of 32 fields or more. The two orders can differ only if an object has a key with a character above
 U+FFFF, and another one with a character from U+E000 to U+FFFF. Spec: Variant encoding, "Object".
 """
 
@@ -15,17 +15,17 @@ from variantlake.types import BasicType
 
 _ABOVE = re.compile(rb"[\xf0-\xf4]")
 _BELOW = re.compile(rb"[\xee\xef]")
-"""Bytes with which characters begin in UTF-8: those above U+FFFF, and from U+E000 up to it."""
+"""First bytes in UTF-8 of characters above U+FFFF, and of those from U+E000 to U+FFFF."""
 
 
 def orders_may_differ(metadata: bytes) -> bool:
-    """Whether the dictionary has keys of both kinds.
+    """Whether the dictionary has keys of both kinds, so that the two orders may differ.
 
     Raises MalformedVariant for bytes that are not metadata, if they have both kinds of bytes.
     """
     if not _ABOVE.search(metadata) or not _BELOW.search(metadata):
         return False
-    # Offsets may have these bytes as well: of many keys most have.
+    # Offsets may have these bytes as well; those of many keys usually do.
     width = (metadata[0] >> 6) + 1
     strings = 1 + width * (int.from_bytes(metadata[1 : 1 + width], "little") + 2)
     if not _ABOVE.search(metadata, strings) or not _BELOW.search(metadata, strings):
@@ -35,9 +35,9 @@ def orders_may_differ(metadata: bytes) -> bool:
 
 
 def in_utf16_order(metadata: bytes, value: bytes) -> bytes:
-    """The same value with the fields of each object in Spark's order.
+    """Put the fields of each object in Spark's order.
 
-    Only ids and offsets change their places: values stay where they are, and so do all sizes.
+    Only ids and offsets move. Values stay in place, and all sizes stay the same.
 
     Raises MalformedVariant for bytes that are not Variant.
     """

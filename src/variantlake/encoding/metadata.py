@@ -13,15 +13,15 @@ from variantlake.errors import InvalidValue, LimitExceeded, MalformedVariant
 from variantlake.types import EMPTY_METADATA
 
 VERSION = 1
-"""The only metadata version there is."""
+"""The only metadata version so far."""
 
 
 @dataclass(frozen=True, slots=True)
 class VariantMetadata:
     """A decoded dictionary. `keys[i]` is the key of field id `i`.
 
-    Keys are valid UTF-8. They are unique if `sorted_strings`; whether they are also in order is
-    checked by `check_sorted`, because writers disagree about the order of code points above U+FFFF.
+    Keys are valid UTF-8. If `sorted_strings`, they are unique. Only `check_sorted` checks their
+    order, because writers disagree about the order of code points above U+FFFF.
     """
 
     keys: tuple[str, ...]
@@ -29,7 +29,7 @@ class VariantMetadata:
 
 
 def decode_metadata_header(metadata: bytes) -> tuple[bool, int]:
-    """The flag that keys are sorted and unique, and the bytes of each offset (1-4).
+    """Return whether keys are sorted and unique, and the bytes of each offset (1-4).
 
     Raises MalformedVariant when the buffer is empty or its version is not 1.
     """
@@ -38,12 +38,12 @@ def decode_metadata_header(metadata: bytes) -> tuple[bool, int]:
     header = metadata[0]
     if (version := header & 0x0F) != VERSION:
         raise MalformedVariant(f"metadata version is {version}, expected {VERSION}", offset=0)
-    # Bit 5 is reserved and readers must ignore it, so it is masked out and never checked.
+    # Bit 5 is reserved, and readers must ignore it.
     return bool(header & 0x10), (header >> 6) + 1
 
 
 def metadata_size(data: bytes) -> int:
-    """Bytes of the metadata that `data` starts with; more may follow.
+    """Return the bytes of the metadata at the start of `data`; more may follow.
 
     Raises MalformedVariant when `data` ends before it, or when its offsets are out of order.
     """
@@ -52,11 +52,11 @@ def metadata_size(data: bytes) -> int:
 
 
 def decode_metadata(metadata: bytes) -> VariantMetadata:
-    """The dictionary that fills `metadata` exactly.
+    """Decode the dictionary that fills `metadata` exactly.
 
     Raises MalformedVariant for a wrong version, offsets that break the spec's order, bytes missing
     or left over, a key that is not UTF-8, a repeated key although `sorted_strings` is set; raises
-    LimitExceeded beyond our limits. Allocates after checking sizes against the buffer.
+    LimitExceeded beyond our limits. Checks sizes against the buffer before allocating.
     """
     sorted_strings, offset_size = decode_metadata_header(metadata)
     if len(metadata) > MAX_VALUE_BYTES:
@@ -79,9 +79,9 @@ def decode_metadata(metadata: bytes) -> VariantMetadata:
 
 
 def check_sorted(dictionary: VariantMetadata) -> None:
-    """If `sorted_strings` is set, keys must be in the order of their UTF-8 bytes.
+    """Check that keys are in the order of their UTF-8 bytes if `sorted_strings` is set.
 
-    Raises MalformedVariant. Reading does not need the order, so `decode_metadata` leaves it out.
+    Raises MalformedVariant. `decode_metadata` skips this check, since reading does not need it.
     """
     # Python compares strings by code point, and UTF-8 keeps that order.
     if dictionary.sorted_strings:
@@ -93,10 +93,10 @@ def check_sorted(dictionary: VariantMetadata) -> None:
 
 
 def encode_metadata(keys: Sequence[str]) -> bytes:
-    """Metadata whose field ids are the positions in `keys`.
+    """Encode metadata whose field ids are the positions in `keys`.
 
-    `sorted_strings` is set when `keys` are sorted and unique; no keys give `01 00 00`. Raises
-    InvalidValue for a key with a lone surrogate, LimitExceeded beyond our limits.
+    `sorted_strings` is set if `keys` are sorted and unique. Without keys the result is `01 00 00`.
+    Raises InvalidValue for a key with a lone surrogate, LimitExceeded beyond our limits.
     """
     if not keys:
         return EMPTY_METADATA
@@ -108,7 +108,7 @@ def encode_metadata(keys: Sequence[str]) -> bytes:
 def encode_dictionary(
     texts: Sequence[bytes], *, sorted_strings: bool, offset_size: int | None = None
 ) -> bytes:
-    """The metadata of UTF-8 keys as told; the narrowest `offset_size` (1-4) unless given."""
+    """Encode metadata of UTF-8 keys; `offset_size` (1-4) is the narrowest unless given."""
     total = sum(map(len, texts))
     if len(texts) > MAX_KEYS:
         raise LimitExceeded(f"{len(texts)} keys are over {MAX_KEYS}")
@@ -123,25 +123,28 @@ def encode_dictionary(
 
 
 def offset_list(parts: Iterable[bytes], offset_size: int) -> Iterator[bytes]:
-    """Where each of the parts begins, and where the last one ends."""
+    """Yield the encoded offset of each part, and that of the end."""
     for position in accumulate(map(len, parts), initial=0):
         yield position.to_bytes(offset_size, "little")
 
 
 def sorted_keys(keys: Iterable[str]) -> tuple[str, ...]:
-    """Distinct keys in the order of their UTF-8 bytes, which is that of their code points."""
+    """Return distinct keys in the order of their UTF-8 bytes, which is that of code points."""
     return tuple(sorted(set(keys)))
 
 
 def unsigned_size(number: int) -> int:
-    """Bytes (1 to 4) that an offset, id or size needs. Raises InvalidValue beyond 4."""
+    """Return the bytes (1 to 4) that an offset, id or size needs. Raises InvalidValue beyond 4."""
     if number >= 1 << 32:
         raise InvalidValue(f"{number} does not fit 4 bytes")
     return max(1, (number.bit_length() + 7) // 8)
 
 
 def _read_places(metadata: bytes, width: int) -> tuple[int, list[int]]:
-    """Where the keys begin, and the offset list: from 0 on, never falling, within the buffer."""
+    """Return where the keys begin, and the offsets; checks that they start at 0 and never fall.
+
+    The offsets end within the buffer.
+    """
     first = 1 + width
     if len(metadata) < first:
         raise MalformedVariant("metadata ends inside of dictionary_size", offset=len(metadata))

@@ -1,4 +1,4 @@
-"""Python objects to trees and back.
+"""Convert Python objects to trees and back.
 
 | Variant         | to Python                                | from Python                        |
 |-----------------|------------------------------------------|------------------------------------|
@@ -19,9 +19,9 @@
 | object          | dict                                     | Mapping with string keys           |
 | array           | list                                     | list, tuple, numpy array           |
 
-Dates and timestamps outside of the years 1 to 9999 become numpy.datetime64 of their unit. A
-`Scalar`, a Variant or an Arrow scalar anywhere in the input keeps its exact type. A datetime64 is
-in no zone; a Timestamp of pandas is a datetime, whose nanoseconds are kept if it has any.
+Dates and timestamps outside the years 1 to 9999 become numpy.datetime64 of their unit. A `Scalar`,
+a Variant or an Arrow scalar anywhere in the input keeps its exact type. A datetime64 has no zone. A
+pandas Timestamp is a datetime, and keeps its nanoseconds if it has any.
 """
 
 from __future__ import annotations
@@ -58,16 +58,16 @@ _MICROS_OF_DAY = 24 * 60 * 60 * 1_000_000
 
 @runtime_checkable
 class _HasTree(Protocol):
-    """A Variant; its class stands above this module."""
+    """A Variant, whose class this module cannot import."""
 
     def tree(self) -> Tree: ...
 
 
 def tree_of(value: object) -> Tree:
-    """The tree of a Python object, by the table above.
+    """Convert a Python object to a tree, by the table above.
 
     Raises InvalidValue with the path of an object that no Variant type holds exactly, LimitExceeded
-    for nesting beyond MAX_DEPTH (an object that contains itself is such a one).
+    for nesting beyond MAX_DEPTH, also for an object that contains itself.
     """
     steps: list[str | int] = []
     try:
@@ -100,7 +100,7 @@ _Members: TypeAlias = Iterator[tuple[str | int, object]]
 
 
 def _shell(value: object) -> tuple[Tree, _Members]:
-    """A scalar, or an empty container and what goes into it."""
+    """Return a tree and the members still to add: none unless it is an empty container."""
     if isinstance(value, pa.Scalar):
         value = from_arrow(value)
     if isinstance(value, Mapping):
@@ -120,7 +120,7 @@ def _checked_key(key: object) -> str:
 
 
 def scalar_of(value: object) -> Scalar:
-    """The scalar of a Python object that is not a container. Raises InvalidValue."""
+    """Convert a Python object that is not a container. Raises InvalidValue."""
     match value:
         case Scalar():
             return value
@@ -128,7 +128,7 @@ def scalar_of(value: object) -> Scalar:
             return NULL
         case bool():
             return TRUE if value else FALSE
-        case np.timedelta64():  # to numpy an integer
+        case np.timedelta64():  # NumPy's class for integers is its base
             raise InvalidValue("no Variant type holds a timedelta64")
         case int() | np.integer():
             return integer(int(value))
@@ -160,7 +160,7 @@ def scalar_of(value: object) -> Scalar:
 
 
 def _of_datetime(value: dt.datetime) -> Scalar:
-    """Micros; nanos if pandas' Timestamp, which is a datetime too, has any."""
+    """Convert to micros, or to nanos if a pandas Timestamp, which is a datetime too, has any."""
     if value != value:  # noqa: PLR0124  # pandas' NaT is a datetime
         raise _not_a_time()
     offset = value.utcoffset()
@@ -185,7 +185,7 @@ def _of_time(value: dt.time) -> Scalar:
 
 
 def _of_datetime64(value: np.datetime64) -> Scalar:
-    """Days are dates, nanoseconds keep their unit, coarser units become micros."""
+    """Convert days to dates and nanoseconds to nanos; coarser units become micros."""
     if np.isnat(value):
         raise _not_a_time()
     unit, count = np.datetime_data(value.dtype)
@@ -200,10 +200,9 @@ def _of_datetime64(value: np.datetime64) -> Scalar:
 
 
 def to_python(tree: Tree) -> Any:
-    """The Python object of a tree, by the table above.
+    """Convert a tree to a Python object, by the table above.
 
-    Raises InvalidValue for a time outside of a day, and for the one timestamp (of -2^63) that numpy
-    takes for no time at all.
+    Raises InvalidValue for a time outside a day, and for the timestamp -2^63, NumPy's NaT.
     """
     root = _python_shell(tree)
     todo = [(tree, root)]
@@ -227,7 +226,7 @@ def _python_shell(tree: Tree) -> Any:
 
 
 def scalar_to_python(scalar: Scalar) -> Any:
-    """The Python object of one primitive value."""
+    """Convert one primitive value to a Python object."""
     match scalar:
         case Scalar(Primitive.DATE, int() as days):
             if -719_162 <= days <= 2_932_896:  # years 1 to 9999

@@ -1,4 +1,4 @@
-"""Primitive values: what they are in Python, and how their bytes are read and written.
+"""Decode primitive values to Python, and encode them.
 
 Spec: VariantEncoding, "Value Data for Primitive type", "Value Data for Short string" and
 "Encoding types".
@@ -26,10 +26,10 @@ UTC or in no zone); time int (micros since midnight); binary bytes; string str; 
 """
 
 MAX_SHORT_STRING = 63
-"""Bytes of the longest string that fits a short string's header."""
+"""The most bytes of a short string."""
 
 DECIMAL_DIGITS = {Primitive.DECIMAL4: 9, Primitive.DECIMAL8: 18, Primitive.DECIMAL16: MAX_PRECISION}
-"""Digits that each decimal width may hold (the spec's decimal table)."""
+"""The most digits of each decimal width (the spec's decimal table)."""
 
 INTEGER_BITS = {Primitive.INT8: 8, Primitive.INT16: 16, Primitive.INT32: 32, Primitive.INT64: 64}
 
@@ -48,7 +48,7 @@ FALSE = Scalar(Primitive.FALSE, False)
 
 
 def integer(value: int) -> Scalar:
-    """An exact integer in the narrowest type that holds it, as Spark writes one.
+    """Make the scalar of an integer in the narrowest type that holds it, as Spark does.
 
     int8 to int64, then a decimal of scale 0. Raises InvalidValue beyond 38 digits.
     """
@@ -61,10 +61,11 @@ def integer(value: int) -> Scalar:
 
 
 def exact_decimal(value: Decimal) -> Scalar:
-    """A decimal with its scale kept, in the narrowest width whose digits hold value and scale.
+    """Make the scalar of a decimal, with its scale, in the narrowest width that holds both.
 
-    Spark refuses a decimal4 whose scale is above 9, though the spec allows it. A positive exponent
-    is written out. Raises InvalidValue for NaN, infinities and what 38 digits cannot hold.
+    The scale counts because Spark refuses a decimal4 whose scale is above 9, though the spec allows
+    it. A positive exponent becomes zeros. Raises InvalidValue for NaN, infinities and beyond 38
+    digits.
     """
     unscaled, scale = decimal_parts(value)
     for primitive, digits in DECIMAL_DIGITS.items():
@@ -74,26 +75,26 @@ def exact_decimal(value: Decimal) -> Scalar:
 
 
 def exact_parts(scalar: Scalar) -> tuple[int, int]:
-    """The unscaled integer and the scale of an exact number, integer or decimal."""
+    """Return the unscaled integer and the scale of an integer or decimal."""
     if isinstance(scalar.value, Decimal):
         return decimal_parts(scalar.value)
     return integer_of(scalar), 0
 
 
 def integer_of(scalar: Scalar) -> int:
-    """The value of an integer, a date or a time: whatever a Variant holds as one."""
+    """Return the value of a scalar that stores an integer, such as a date or a time."""
     return cast("int", scalar.value)
 
 
 def decimal_parts(value: Decimal) -> tuple[int, int]:
-    """The unscaled integer and the scale (>= 0, not limited here).
+    """Return the unscaled integer and the scale (>= 0, not limited here).
 
     Raises InvalidValue unless finite and of at most 38 digits.
     """
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
         raise InvalidValue(f"{value} is not a finite decimal")
-    # Decides by the number of digits before any integer is made of them: 1E+999999999 is cheap.
+    # Check the number of digits before making an integer: 1E+999999999 must be cheap to refuse.
     if any(digits) and len(digits) + max(0, exponent) > MAX_PRECISION:
         raise InvalidValue(f"decimal has more than {MAX_PRECISION} digits")
     unscaled = int("".join(map(str, digits)) or "0")
@@ -103,17 +104,18 @@ def decimal_parts(value: Decimal) -> tuple[int, int]:
 
 
 def decimal_of(unscaled: int, scale: int) -> Decimal:
-    """The Decimal of exactly this scale; no context rounds it."""
+    """Make a Decimal of exactly this scale, without rounding by a context."""
     digits = tuple(map(int, str(abs(unscaled))))
     return Decimal((int(unscaled < 0), digits, -scale))
 
 
 def scalar_size(value: bytes, start: int, end: int) -> int:
-    """Bytes of the primitive or short string at `start`, header included.
+    """Return the bytes of the primitive or short string at `start`, with its header.
 
-    `end` bounds what is read here; whether the value itself ends before it is not checked.
+    Reads nothing from `end` on, but does not check whether the value ends before it.
 
-    Raises UnknownVariantType for a type id that this version does not know.
+    Raises UnknownVariantType for a type id that this version does not know, MalformedVariant if
+    the size itself ends too early.
     """
     header = value[start]
     if header & 0x03 == BasicType.SHORT_STRING:
@@ -127,7 +129,7 @@ def scalar_size(value: bytes, start: int, end: int) -> int:
 
 
 def primitive_type(value: bytes, start: int) -> Primitive:
-    """The type of the primitive value at `start`. Raises UnknownVariantType."""
+    """Return the type of the primitive value at `start`. Raises UnknownVariantType."""
     type_id = value[start] >> 2
     if type_id >= len(PRIMITIVES):
         raise UnknownVariantType(
@@ -139,7 +141,7 @@ def primitive_type(value: bytes, start: int) -> Primitive:
 
 
 def decode_scalar(value: bytes, start: int, end: int) -> Scalar:
-    """The primitive or short string that fills `value[start:end]` exactly.
+    """Decode the primitive or short string that fills `value[start:end]` exactly.
 
     Raises MalformedVariant, and UnknownVariantType for an unknown type id.
     """
@@ -153,7 +155,7 @@ def decode_scalar(value: bytes, start: int, end: int) -> Scalar:
 
 
 def decode_string(data: bytes, start: int, end: int) -> str:
-    """`data[start:end]` as UTF-8. Spec: "String values must be UTF-8 encoded"."""
+    """Decode UTF-8. Spec: "String values must be UTF-8 encoded". Raises MalformedVariant."""
     try:
         return data[start:end].decode("utf-8")
     except UnicodeDecodeError as error:
@@ -163,13 +165,13 @@ def decode_string(data: bytes, start: int, end: int) -> str:
 
 
 def _decode_signed(value: bytes, start: int, end: int) -> Scalar:
-    """The types of _SIGNED: signed little-endian."""
+    """Decode the types of _SIGNED: signed little-endian."""
     number = int.from_bytes(value[start + 1 : end], "little", signed=True)
     return Scalar(Primitive(value[start] >> 2), number)
 
 
 def _decode_decimal(value: bytes, start: int, end: int) -> Scalar:
-    """One byte of scale in [0, 38], then the unscaled value, whose digits the width limits."""
+    """Decode one byte of scale in [0, 38], then the unscaled value; checks its digits."""
     primitive, scale = Primitive(value[start] >> 2), value[start + 1]
     if scale > MAX_PRECISION:
         raise MalformedVariant(
@@ -210,7 +212,7 @@ _SIGNED = set(Primitive) - _DECODERS.keys()
 
 
 def encode_scalar(scalar: Scalar) -> bytes:
-    """The bytes of one primitive value; a string of up to 63 bytes becomes a short string.
+    """Encode one primitive value; a string of up to 63 bytes becomes a short string.
 
     Raises InvalidValue when the Python value does not belong to the type or does not fit it.
     """
@@ -245,7 +247,7 @@ def encode_scalar(scalar: Scalar) -> bytes:
 
 
 def encode_string(text: str) -> bytes:
-    """UTF-8. Raises InvalidValue for a lone surrogate, which UTF-8 cannot write."""
+    """Encode UTF-8. Raises InvalidValue for a lone surrogate, which UTF-8 cannot encode."""
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -269,7 +271,7 @@ def _encode_signed(primitive: Primitive, number: int) -> bytes:
 
 
 def _encode_float(number: float) -> bytes:
-    """IEEE single. A double that is not a single is refused, never rounded."""
+    """Encode an IEEE single. Refuses a double that would be rounded."""
     try:
         body = struct.pack("<f", number)
     except OverflowError:

@@ -1,4 +1,4 @@
-"""The plain in-memory form of a Variant, and its way from and to bytes.
+"""Trees, the plain in-memory form of Variants: decode and encode them.
 
 A tree is a `Scalar`, a `dict` of field names to trees (an object) or a `list` of trees (an array).
 Spec: VariantEncoding, "Value Data for Object" and "Value Data for Array".
@@ -35,7 +35,7 @@ Tree: TypeAlias = "Scalar | dict[str, Tree] | list[Tree]"
 
 
 def decode(metadata: bytes, value: bytes) -> Tree:
-    """The tree of one Variant.
+    """Decode one Variant.
 
     Tolerates fields in another order than the spec's, unused keys, and repeated keys where
     `sorted_strings` is not set. Raises MalformedVariant with offset and path, UnknownVariantType
@@ -72,7 +72,7 @@ def decode(metadata: bytes, value: bytes) -> Tree:
 def _decode_one(
     dictionary: VariantMetadata, value: bytes, start: int, end: int, walk: Walk
 ) -> Tree:
-    """A scalar, or an empty container whose children `walk` then gives."""
+    """Decode a scalar, or make an empty container, whose children `walk` yields next."""
     basic = basic_type(value, start)
     if basic in (BasicType.PRIMITIVE, BasicType.SHORT_STRING):
         return decode_scalar(value, start, end)
@@ -81,16 +81,16 @@ def _decode_one(
 
 
 def encode(tree: Tree) -> tuple[bytes, bytes]:
-    """(metadata, value) with a sorted dictionary of exactly the tree's keys, narrowest widths.
+    """Encode as (metadata, value), with a sorted dictionary of its keys and narrowest widths.
 
-    Raises InvalidValue for what no Variant can hold, LimitExceeded beyond our limits.
+    Raises InvalidValue for values that no Variant can hold, LimitExceeded beyond our limits.
     """
     keys = sorted_keys(keys_of(tree))
     return encode_metadata(keys), encode_value(tree, {key: i for i, key in enumerate(keys)})
 
 
 def keys_of(tree: Tree) -> Iterator[str]:
-    """The key of every field in the tree, as often as it occurs, in the order of its bytes."""
+    """Yield the key of every field in the tree, with repetitions, depth first in sorted order."""
     todo: list[tuple[Tree | str, int]] = [(tree, 0)]
     while todo:
         node, depth = todo.pop()
@@ -99,7 +99,7 @@ def keys_of(tree: Tree) -> Iterator[str]:
         if isinstance(node, str):
             yield node
             continue
-        # A container that holds itself is endless: it meets the limit.
+        # A container that contains itself reaches the limit.
         if depth >= MAX_DEPTH:
             raise LimitExceeded(f"more than {MAX_DEPTH} containers around one another")
         if isinstance(node, dict):
@@ -110,7 +110,7 @@ def keys_of(tree: Tree) -> Iterator[str]:
 
 
 class _Open:
-    """A container that is being written: its children still to come, and the bytes of the rest."""
+    """A container that is being encoded: its remaining children, and the bytes of the others."""
 
     __slots__ = ("children", "ids", "names", "parts")
 
@@ -119,7 +119,7 @@ class _Open:
         self.ids: list[int] = []
         self.parts: list[bytes] = []
         if isinstance(node, dict):
-            # Code point order is the order of the UTF-8 bytes that the spec asks for.
+            # The spec requires the order of UTF-8 bytes, which is that of code points.
             self.names = sorted(node)
             for name in self.names:
                 if name not in key_ids:
@@ -139,9 +139,9 @@ class _Open:
 
 
 def encode_value(tree: Tree, key_ids: Mapping[str, int], depth: int = 0) -> bytes:
-    """The bytes of a tree whose keys have the ids of a metadata that exists already.
+    """Encode a tree with the key ids of existing metadata.
 
-    `depth` containers will be around it.
+    `depth` is the number of containers around it.
 
     Raises InvalidValue (with path) for a key that is not in `key_ids` or a scalar that does not fit
     its type, LimitExceeded beyond our limits.
@@ -174,7 +174,7 @@ def encode_value(tree: Tree, key_ids: Mapping[str, int], depth: int = 0) -> byte
 
 
 def encode_array(elements: list[bytes]) -> bytes:
-    """An array of encoded values."""
+    """Encode an array of encoded values."""
     data_size = sum(map(len, elements))
     offset_size = unsigned_size(data_size)
     is_large = len(elements) > 0xFF
@@ -184,7 +184,7 @@ def encode_array(elements: list[bytes]) -> bytes:
 
 
 def encode_object(field_ids: list[int], values: list[bytes]) -> bytes:
-    """An object of encoded values. `field_ids` are in the order of their keys' UTF-8 bytes."""
+    """Encode an object of encoded values; `field_ids` are in the order of their keys' UTF-8."""
     data_size = sum(map(len, values))
     offset_size = unsigned_size(data_size)
     id_size = unsigned_size(max(field_ids, default=0))
@@ -196,10 +196,10 @@ def encode_object(field_ids: list[int], values: list[bytes]) -> bytes:
 
 
 def logical_key(tree: Tree) -> tuple[Hashable, ...]:
-    """A flat hashable form: equal exactly when two trees are logically equal.
+    """Return a flat hashable form; it is equal for two trees exactly if they are logically equal.
 
-    By the spec's equivalence classes: an integer equals a decimal of the same value, micros equal
-    nanos, doubles, floats and exact numbers are apart, fields have no order. Within doubles and
+    In the spec's equivalence classes, an integer equals a decimal of the same value and micros
+    equal nanos, but doubles, floats and exact numbers differ; fields have no order. For doubles and
     floats, NaN equals NaN and -0.0 equals 0.0, as in Spark. Spec: "Encoding types".
     """
     tokens: list[Hashable] = []
@@ -222,7 +222,7 @@ def logical_key(tree: Tree) -> tuple[Hashable, ...]:
 
 
 def scalar_key(scalar: Scalar) -> tuple[Family, Hashable]:
-    """The equivalence class of a scalar, and its value in a form that is one for the class."""
+    """Return the equivalence class of a scalar, and its value in the same form for all of it."""
     family, value = PRIMITIVES[scalar.type].family, scalar.value
     if family is Family.EXACT_NUMERIC:
         unscaled, scale = exact_parts(scalar)

@@ -1,8 +1,8 @@
-"""Checked reading of a Variant's `value`: headers, objects and arrays.
+"""Read headers, objects and arrays of a Variant's `value`, and check them.
 
-Every read is checked against the end of what it may see, and every number of elements against the
-bytes that are left before anything is allocated for it. The values of a container divide its data
-among them without gap or overlap, so that work and memory stay a small multiple of the input.
+Every read is checked against the end of its range, and every number of elements against the
+remaining bytes before memory is allocated for it. The values of a container must fill its data
+without gap or overlap, so that work and memory stay a small multiple of the input.
 Spec: VariantEncoding, "Value encoding".
 """
 
@@ -23,7 +23,7 @@ from variantlake.types import PRIMITIVES, BasicType
 
 @dataclass(frozen=True, slots=True)
 class ContainerLayout:
-    """Where the parts of one object or array are, as offsets into the whole value.
+    """The places of the parts of an object or array, as offsets into the whole value.
 
     `field_ids` are at `ids_start`, `num_elements` of `id_size` bytes (0 for an array); the
     `num_elements + 1` offsets at `offsets_start`; the values between `data_start` and `data_end`.
@@ -50,10 +50,10 @@ class Children:
     ends: Sequence[int]
 
     def find(self, step: str | int) -> tuple[int, int] | None:
-        """Start and end of one field or element, None when it is not there.
+        """Return the start and end of one field or element, None if it is missing.
 
-        Searches all names: Spark sorts them by UTF-16 code units, so that a binary search by the
-        spec's order would miss some.
+        Searches all names: Spark sorts them by UTF-16 code units, so a binary search by the spec's
+        order would miss some.
         """
         if self.names is None:
             if not isinstance(step, int) or not 0 <= step < len(self.starts):
@@ -66,7 +66,7 @@ class Children:
 
 
 def basic_type(value: bytes, start: int = 0) -> BasicType:
-    """The low two bits of the value's first byte. Raises MalformedVariant for an empty value."""
+    """Return the low two bits of the first byte. Raises MalformedVariant for an empty value."""
     if start >= len(value):
         raise MalformedVariant(
             "value is empty", offset=start, hint="a Variant null is the byte `00`"
@@ -75,7 +75,7 @@ def basic_type(value: bytes, start: int = 0) -> BasicType:
 
 
 def type_name(value: bytes, start: int = 0) -> str:
-    """The spec's name of the value's type: `object`, `array`, `string`, `int8`, `decimal4` ...
+    """Return the spec's name of the type: `object`, `array`, `string`, `int8`, `decimal4` ...
 
     Raises UnknownVariantType for a type id that this version does not know.
     """
@@ -91,7 +91,7 @@ def type_name(value: bytes, start: int = 0) -> str:
 
 
 def value_size(value: bytes, start: int = 0) -> int:
-    """Bytes of the value at `start`, from its header; more may follow.
+    """Return the bytes of the value at `start`, by its header; more may follow.
 
     Raises MalformedVariant when the buffer ends before it.
     """
@@ -107,7 +107,7 @@ def value_size(value: bytes, start: int = 0) -> int:
 
 
 def read_layout(value: bytes, start: int, end: int) -> ContainerLayout:
-    """Take the header of the object or array at `start` apart; `end` bounds all of it.
+    """Decode the header of the object or array at `start`; `end` bounds all of it.
 
     Raises MalformedVariant when `num_elements`, ids, offsets or values would pass `end`.
     """
@@ -117,7 +117,7 @@ def read_layout(value: bytes, start: int, end: int) -> ContainerLayout:
         id_size, is_large = (header >> 2 & 0x03) + 1, bool(header & 0x10)
     else:
         id_size, is_large = 0, bool(header & 0x04)
-    # The remaining header bits are reserved and readers must ignore them.
+    # The remaining header bits are reserved, and readers must ignore them.
     ids_start = start + (5 if is_large else 2)
     if ids_start > end:
         raise MalformedVariant("value ends inside of num_elements", offset=end)
@@ -145,11 +145,11 @@ def read_layout(value: bytes, start: int, end: int) -> ContainerLayout:
 
 
 def read_children(dictionary: VariantMetadata, value: bytes, start: int, end: int) -> Children:
-    """The fields or elements of the container that fills `value[start:end]` exactly.
+    """Read the fields or elements of the container that fills `value[start:end]` exactly.
 
     Raises MalformedVariant for anything out of bounds, values that overlap or leave gaps, field
-    ids outside of the dictionary, and two fields of one name. Field order is not checked: see
-    `validate`.
+    ids outside the dictionary, and two fields with one name. Only `validate` checks the order of
+    fields.
     """
     layout = read_layout(value, start, end)
     if layout.data_end != end:
@@ -164,7 +164,7 @@ def read_children(dictionary: VariantMetadata, value: bytes, start: int, end: in
 
 
 def _read_unsigned_list(data: bytes, start: int, count: int, size: int) -> array[int]:
-    """`count` little-endian numbers of `size` bytes; 8 bytes of memory each, whatever they are."""
+    """Read `count` little-endian numbers of `size` bytes, into 8 bytes of memory each."""
     stop = start + count * size
     return array(
         "q", (int.from_bytes(data[at : at + size], "little") for at in range(start, stop, size))
@@ -172,10 +172,10 @@ def _read_unsigned_list(data: bytes, start: int, count: int, size: int) -> array
 
 
 def _read_extents(value: bytes, layout: ContainerLayout) -> tuple[array[int], array[int]]:
-    """Starts and ends of the values, as offsets into the whole value.
+    """Return the starts and ends of the values, as offsets into the whole value.
 
-    Values may stand in any order, so each ends where the next one in the data starts. That gives a
-    value of an unknown type its size as well.
+    Values may be in any order, so each ends where the next one in the data starts. So the size of a
+    value of an unknown type is known as well.
     """
     count, base = layout.num_elements, layout.data_start
     starts = _read_unsigned_list(value, layout.offsets_start, count, layout.offset_size)
@@ -204,7 +204,7 @@ def _read_extents(value: bytes, layout: ContainerLayout) -> tuple[array[int], ar
 def _read_names(
     dictionary: VariantMetadata, value: bytes, layout: ContainerLayout
 ) -> tuple[str, ...]:
-    """The field names of an object, in stored order."""
+    """Return the field names of an object, in stored order."""
     ids = _read_unsigned_list(value, layout.ids_start, layout.num_elements, layout.id_size)
     keys = dictionary.keys
     for i, field_id in enumerate(ids):
@@ -223,10 +223,10 @@ def _read_names(
 
 
 def find(dictionary: VariantMetadata, value: bytes, path: Path) -> tuple[int, int] | None:
-    """Start and end of the value at `path`, None when a step is not there.
+    """Return the start and end of the value at `path`, None if a step is missing.
 
-    Reads only the containers on the way: what is beside the path is not touched, and may be of
-    types unknown to this version. Raises MalformedVariant for a container that is malformed.
+    Reads only the containers on the way; values off the path may have types that this version does
+    not know. Raises MalformedVariant for a malformed container.
     """
     start, end = 0, len(value)
     for depth, step in enumerate(path.steps):
@@ -244,10 +244,10 @@ def find(dictionary: VariantMetadata, value: bytes, path: Path) -> tuple[int, in
 
 
 class Walk:
-    """Depth-first steps through a value without recursion, so that no depth can crash us.
+    """Walks through a value depth first, without recursion, so that no depth crashes Python.
 
-    `descend` opens a container, `next` gives its children one by one (name or index, start, end)
-    and, after the last, None once before going on with the container around it.
+    `descend` opens a container. `next` returns its children one by one (name or index, start, end)
+    and then None once; after that it goes on with the container around it.
     """
 
     __slots__ = ("_frames", "_positions")
@@ -257,14 +257,14 @@ class Walk:
         self._positions: list[int] = []
 
     def descend(self, children: Children) -> None:
-        """Go on with the children of the container that was given last."""
+        """Open the container that `next` returned last, or the root."""
         if len(self._frames) >= MAX_DEPTH:
             raise LimitExceeded(f"more than {MAX_DEPTH} containers around one another")
         self._frames.append(children)
         self._positions.append(-1)
 
     def next(self) -> tuple[str | int, int, int] | None:
-        """The next child of the innermost container, None when it has no more and is left."""
+        """Return the next child of the innermost container; at its end close it and return None."""
         children = self._frames[-1]
         self._positions[-1] += 1
         i = self._positions[-1]
@@ -277,11 +277,11 @@ class Walk:
 
     @property
     def depth(self) -> int:
-        """Containers that are open."""
+        """The number of open containers."""
         return len(self._frames)
 
     def path(self) -> str:
-        """The normalized path of the child that was given last."""
+        """Return the normalized path of the child that `next` returned last."""
         steps = (
             i if children.names is None else children.names[i]
             for children, i in zip(self._frames, self._positions, strict=True)
@@ -293,8 +293,8 @@ class Walk:
 def validate(metadata: bytes, value: bytes) -> None:
     """Check one Variant against every rule of the encoding.
 
-    Beyond what reading needs, `sorted_strings` must be true when set, and fields must be in the
-    order of their names' UTF-8 bytes: Spark orders both by UTF-16 code units, which differs for
+    Beyond what reading needs, keys must be sorted if `sorted_strings` is set, and fields must be in
+    the order of their names' UTF-8 bytes: Spark orders both by UTF-16 code units, which differs for
     code points above U+FFFF. Raises MalformedVariant with offset and path, UnknownVariantType for
     a type id that this version does not know, LimitExceeded beyond our limits.
     """
@@ -304,7 +304,7 @@ def validate(metadata: bytes, value: bytes) -> None:
 
 
 def validate_value(dictionary: VariantMetadata, value: bytes) -> None:
-    """The same of a value alone, with metadata that is checked already (rows often share one)."""
+    """Check a value as `validate` does; its metadata, which rows may share, is already checked."""
     check_value_size(value)
     walk = Walk()
     try:
@@ -319,7 +319,7 @@ def validate_value(dictionary: VariantMetadata, value: bytes) -> None:
 
 
 def check_value_size(value: bytes) -> None:
-    """Raises LimitExceeded for a value beyond MAX_VALUE_BYTES."""
+    """Raise LimitExceeded for a value beyond MAX_VALUE_BYTES."""
     if len(value) > MAX_VALUE_BYTES:
         raise LimitExceeded(f"value of {len(value)} bytes is over {MAX_VALUE_BYTES}")
 

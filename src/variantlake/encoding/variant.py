@@ -1,4 +1,4 @@
-"""One Variant value: what users hold in their hands."""
+"""The class `Variant`, a single value for users."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _REPR_CHARACTERS = 200
 class Variant(Shown):
     """A value of the Variant type, as its two binaries.
 
-    Immutable, hashable, pickles. Made from bytes, only the header of `metadata` is looked at: each
-    method checks what it reads, and `validate` checks all. Two Variants are equal when they are
-    logically equal, however they are encoded: an integer equals a decimal of the same value, micros
-    equal nanos, fields have no order; doubles and exact numbers are never equal.
+    Immutable and hashable; it pickles. The constructor checks little more than the header of
+    `metadata`; each method checks what it reads, and `validate` checks all. Two Variants are equal
+    if they are logically equal, whatever their encoding: an integer equals a decimal of the same
+    value, micros equal nanos, fields have no order; doubles and exact numbers are never equal.
 
     Attributes:
         metadata: the dictionary of object keys.
@@ -52,11 +52,11 @@ class Variant(Shown):
 
     @classmethod
     def of(cls, value: object) -> Variant:
-        """The Variant of a Python object or Arrow scalar; see `encoding.python_values`.
+        """Make the Variant of a Python object or Arrow scalar; see `encoding.python_values`.
 
-        Integers take the narrowest type, decimals keep their scale, floats are doubles; a Variant
-        inside is taken over. Raises InvalidValue, with the path, for what no Variant type holds
-        exactly.
+        Integers take the narrowest type, decimals keep their scale, floats become doubles, and
+        Variants inside keep their types. Raises InvalidValue, with the path, for a value that no
+        Variant type holds exactly.
 
         Examples:
             >>> vl.Variant.of({"a": 1}).to_json()
@@ -66,7 +66,7 @@ class Variant(Shown):
 
     @classmethod
     def of_tree(cls, tree: Tree) -> Variant:
-        """The Variant of a tree (`encoding.tree`): sorted dictionary, narrowest widths."""
+        """Encode a tree (`encoding.tree`): sorted dictionary, narrowest widths."""
         return cls(*encode(tree))
 
     @property
@@ -78,9 +78,9 @@ class Variant(Shown):
         return type_name(self.value)
 
     def get(self, path: str | Path) -> Variant | None:
-        """The value at a path such as `$.a['b'][0]`; None if a step is not there.
+        """Return the value at a path such as `$.a['b'][0]`; None if a step is missing.
 
-        A Variant null that is there is a Variant, not None. Only containers on the way are read.
+        A Variant null is returned as a Variant, not as None. Reads only the containers on the way.
         Raises InvalidPath for text that is not a path, MalformedVariant for malformed bytes.
 
         Examples:
@@ -94,11 +94,11 @@ class Variant(Shown):
         return None if found is None else Variant(self.metadata, self.value[found[0] : found[1]])
 
     def tree(self) -> Tree:
-        """The decoded value: `Scalar`, dict or list, with exact types."""
+        """Decode the value to a `Scalar`, dict or list, with exact types."""
         return decode(self.metadata, self.value)
 
     def to_python(self) -> Any:
-        """Plain Python: dict, list, str, int, Decimal, datetime; see `encoding.python_values`.
+        """Convert to plain Python: dict, list, str, int, Decimal; see `encoding.python_values`.
 
         Examples:
             >>> vl.Variant.of([1, None]).to_python()
@@ -107,7 +107,7 @@ class Variant(Shown):
         return to_python(self.tree())
 
     def to_json(self, *, time_zone: dt.tzinfo = dt.UTC) -> str:
-        """JSON text in the form of Spark's `to_json`; timestamps with the offset of `time_zone`.
+        """Write JSON in the form of Spark's `to_json`; timestamps have the offset of `time_zone`.
 
         Examples:
             >>> vl.Variant.of({"a": None}).to_json()
@@ -116,11 +116,11 @@ class Variant(Shown):
         return to_json(self.metadata, self.value, time_zone=time_zone)
 
     def to_arrow(self, type: pa.DataType | None = None) -> ArrowScalar:  # noqa: A002  # pyarrow's name for it
-        """The Arrow scalar, of the type given or of the one that fits; see `arrow_values`.
+        """Convert to an Arrow scalar of `type`, or of an inferred type; see `arrow_values`.
 
-        Objects become structs, arrays lists of one type, a missing field and a Variant null are
-        null. Raises InvalidValue, with the path, for what the type does not hold exactly and for
-        arrays whose elements have no type in common.
+        Objects become structs, arrays lists of one type, missing fields and Variant nulls null.
+        Raises InvalidValue, with the path, for a value that the type does not hold exactly, and for
+        arrays whose elements have no common type.
         """
         return tree_to_arrow(self.tree(), type)
 
