@@ -1,5 +1,5 @@
-"""What a Parquet file says about itself: footer, schema tree, page headers, annotation.
+"""Read and write the metadata of Parquet files: footer, schema tree, page headers, annotation.
 
-In: the last bytes of a file and the headers of its pages, which nobody has checked.
+In: the unchecked last bytes of a file and the headers of its pages.
 Out: frozen descriptions in the specification's terms; a footer with the VARIANT annotation.
 """

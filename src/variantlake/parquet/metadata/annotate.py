@@ -64,7 +64,7 @@ def _annotate_stream(stream: BinaryIO, columns: Collection[ColumnPath]) -> Tail:
 def annotate_footer(
     footer: bytes, columns: Collection[ColumnPath], offset: int = 0
 ) -> tuple[bytes, int]:
-    """A Thrift FileMetaData with these groups marked as VARIANT(1), and how many were not yet.
+    """Mark these groups of a Thrift FileMetaData as VARIANT(1); also returns how many were not.
 
     `offset` is the footer's place in its file, for errors. Raises MalformedFile as `annotate` does.
     """
@@ -78,7 +78,7 @@ def annotate_footer(
 def _missing_marks(
     columns: Collection[ColumnPath], reader: CompactReader
 ) -> list[tuple[int, bytes]]:
-    """The marks that the columns' groups lack, each with its place in the footer.
+    """Return the marks that the columns' groups lack, each with its place in the footer.
 
     Reads no further than the last of these groups.
     """
@@ -114,7 +114,7 @@ def _missing_marks(
 def _path_below(
     above: list[tuple[ColumnPath | None, int]], fields: Fields, reader: CompactReader
 ) -> ColumnPath | None:
-    """The path of the innermost group's next child. Counts the child as read."""
+    """Return the path of the innermost group's next child, and count the child as read."""
     group, children = above[-1]
     above[-1] = (group, children - 1)
     if len(above) > MAX_SCHEMA_DEPTH or 4 not in fields:
@@ -150,7 +150,7 @@ def _schema_size(reader: CompactReader) -> int:
 
 
 def _mark(reader: CompactReader) -> tuple[int, bytes]:
-    """The mark that ends the SchemaElement at the cursor, and the place of its stop byte."""
+    """Return the mark for the SchemaElement at the cursor, and the place of its stop byte."""
     last = 0
     while True:
         position = reader.position

@@ -1,4 +1,4 @@
-"""The Arrow type that a node of a Parquet schema stores, as pyarrow would read it."""
+"""Convert nodes of a Parquet schema to Arrow types, as pyarrow does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from variantlake.parquet.metadata.schema_tree import SchemaNode, list_item
 from variantlake.shredding.layout import map_type
 
 MAX_TYPE_DEPTH = 100
-"""Our limit on lists, maps and structs within each other in an ordinary column."""
+"""Our limit on nested lists, maps and structs in an ordinary column."""
 
 _UNITS: dict[str, Any] = {"MILLIS": "ms", "MICROS": "us", "NANOS": "ns"}
 _PHYSICAL: dict[str, pa.DataType] = {
@@ -28,9 +28,9 @@ _PHYSICAL: dict[str, pa.DataType] = {
 
 
 def arrow_type_of(node: SchemaNode) -> pa.DataType:
-    """The type of the column that `node` is; a repeated node without a LIST above it is a list.
+    """Return the type of the column `node`; a repeated node without a LIST above it is a list.
 
-    Raises MalformedFile for a decimal of more digits than Arrow holds and for nesting beyond our
+    Raises MalformedFile for a decimal with more digits than Arrow holds and for nesting beyond our
     limit.
     """
     return _type_of(node, 0)
@@ -75,7 +75,7 @@ def _leaf_type(node: SchemaNode) -> pa.DataType:
 
 
 def _annotated_type(node: SchemaNode, logical: Logical) -> pa.DataType | None:
-    """The type that a logical type means; None if it changes nothing."""
+    """Return the Arrow type of a logical type; None if it changes nothing."""
     match logical.kind:
         case "STRING" | "ENUM" | "JSON":
             return pa.string()

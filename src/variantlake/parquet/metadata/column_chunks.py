@@ -1,4 +1,4 @@
-"""The column chunks that a footer describes: all checked at once, each made an object on demand.
+"""Decode the column chunks of a footer: check all at once, and make objects only on demand.
 
 Reading or rewriting a file of many columns needs few fields of each chunk, and needs them for all
 chunks together.
@@ -51,11 +51,11 @@ _FLAGS = [(field, slot, 1 << slot) for field, slot in FLAG_FIELDS.items()]
 class ColumnChunk:
     """One leaf in one row group. Sizes in bytes.
 
-    `num_values` counts nulls too. `null_count` is None if the writer did not say. `min_value`
-    and `max_value` are plain-encoded and None unless their order is the one that the type defines.
-    `min_exact` and `max_exact` are None if the writer did not say. `first_page` is where the
-    pages start in the file. `codec` is one of CODECS, `UNKNOWN_<number>` for a newer one, or
-    ENCRYPTED: then nothing but the number of rows is known.
+    `num_values` counts nulls too. `null_count`, `min_exact` and `max_exact` are None if the writer
+    did not set them. `min_value` and `max_value` are plain-encoded, and None unless they follow the
+    order that the type defines. `first_page` is the offset of the pages in the file. `codec` is one
+    of CODECS, `UNKNOWN_<number>` for a newer one, or ENCRYPTED: then only the number of rows is
+    known.
     """
 
     num_values: int
@@ -83,13 +83,13 @@ class ColumnChunks(Sequence[ColumnChunk]):
         leaves: Sequence[LeafColumn],
         unordered: frozenset[int],
     ) -> None:
-        """`slots` are what `kernels.log.column_chunks` read from `data`, and have been checked."""
+        """Wrap the checked `slots` that `kernels.log.column_chunks` read from `data`."""
         self._slots, self._data = slots, data
         self._leaves, self._unordered = leaves, unordered
         self._made: list[ColumnChunk | None] = [None] * len(slots)
 
     def places(self) -> Int64s:
-        """The function `places` for all leaves."""
+        """Return the result of the function `places` for all leaves."""
         slots = self._slots
         data, dictionary = slots[:, _DATA], slots[:, _DICTIONARY]
         first = np.where((dictionary > 0) & (dictionary < data), dictionary, data)
@@ -126,7 +126,7 @@ class ColumnChunks(Sequence[ColumnChunk]):
 
 
 def fields_of(row: list[int], data: bytes) -> Fields:
-    """The fields of one ColumnChunk in `data` from its slots, as `thrift` gives them."""
+    """Make the fields of one ColumnChunk from its slots, as `thrift` decodes them."""
     present = row[PRESENT]
     fields: Fields = {field: row[slot] for field, slot, bit in _CHUNK if present & bit}
     if present & HAS_META:
@@ -150,7 +150,7 @@ def _statistics(row: list[int], data: bytes) -> Fields:
 
 
 def encrypted_chunk() -> ColumnChunk:
-    """The chunk of an encrypted column. `num_values` is -1 until its row group's rows are known."""
+    """Make the chunk of an encrypted column; `num_values` is -1 until the row count is known."""
     return ColumnChunk(-1, None, None, None, None, None, -1, 0, 0, ENCRYPTED, page_index=False)
 
 
@@ -171,7 +171,7 @@ def check_readable(chunk: ColumnChunk, node: SchemaNode) -> None:
 
 
 def places(chunks: Sequence[ColumnChunk], leaves: Sequence[int]) -> Int64s:
-    """Where the pages of some leaves start, their bytes, and their values; shape (leaves, 3)."""
+    """Return the offset, bytes and number of values of some leaves' pages; shape (leaves, 3)."""
     if isinstance(chunks, ColumnChunks):
         return np.ascontiguousarray(chunks.places()[list(leaves)])
     found = [
@@ -183,10 +183,10 @@ def places(chunks: Sequence[ColumnChunk], leaves: Sequence[int]) -> Int64s:
 def read_chunks(
     reader: CompactReader, leaves: Sequence[LeafColumn], unordered: frozenset[int]
 ) -> ColumnChunks | None:
-    """The chunks of a row group that begin at the reader's position, one for each leaf.
+    """Read the chunks of a row group at the reader's position, one for each leaf.
 
-    Returns None and leaves the reader where it is if something is unusual or wrong: the plain
-    reader then says what.
+    Returns None and does not move the reader if something is unusual or wrong; the plain reader
+    then reads them or raises the error.
     """
     found = column_chunks(reader.data, reader.position, len(leaves))
     if found is None:
@@ -212,8 +212,8 @@ _TYPES = {name: number for number, name in enumerate(PHYSICAL)}
 def chunk_of(fields: Fields, node: SchemaNode, *, ordered: bool) -> ColumnChunk:
     """Build a chunk from its fields.
 
-    The caller has checked that they have the leaf's type, a count and a codec. `ordered` says
-    whether the order of its bounds is one that we know.
+    The caller has checked that they have the leaf's type, a count and a codec. `ordered` tells
+    whether we know the order of its bounds.
     """
     meta = fields[3]
     num_values = meta[5]
@@ -222,7 +222,7 @@ def chunk_of(fields: Fields, node: SchemaNode, *, ordered: bool) -> ColumnChunk:
     minimum, maximum = _trusted_bounds(statistics, node, ordered=ordered)
     return ColumnChunk(
         num_values=num_values,
-        # An impossible count is as good as none.
+        # Ignore an impossible count.
         null_count=null_count if null_count in range(num_values + 1) else None,
         min_value=minimum,
         max_value=maximum,
@@ -237,7 +237,7 @@ def chunk_of(fields: Fields, node: SchemaNode, *, ordered: bool) -> ColumnChunk:
 
 
 def _first_page(data_page_offset: int, dictionary_page_offset: int) -> int:
-    """Where reading starts. Some writers set a dictionary's offset to 0, or to the data's."""
+    """Return the offset of the first page. Some writers set a dictionary's to 0, or the data's."""
     if 0 < dictionary_page_offset < data_page_offset:
         return dictionary_page_offset
     return data_page_offset
@@ -249,10 +249,10 @@ _SIGNED = frozenset({"INT32", "INT64", "FLOAT", "DOUBLE"})
 def _trusted_bounds(
     statistics: Fields, node: SchemaNode, *, ordered: bool
 ) -> tuple[bytes | None, bytes | None]:
-    """The minimum and maximum, if they are known to follow the type's own order.
+    """Return the minimum and maximum if they surely follow the order that the type defines.
 
     `min_value`/`max_value` mean nothing without a column order. Old writers compared the deprecated
-    `min`/`max` as signed numbers, even those of strings, so we use them for signed types alone.
+    `min`/`max` as signed numbers, even those of strings, so we use them only for signed types.
     """
     if ordered and (5 in statistics or 6 in statistics):
         return statistics.get(6), statistics.get(5)

@@ -1,4 +1,4 @@
-"""Our reader of Parquet's file metadata: pyarrow shows neither the tree of groups nor all of this.
+"""Read Parquet's file metadata, of which pyarrow does not show all, such as the tree of groups.
 
 `read_footer` reads only the tail of the file and takes its bytes as hostile: for any bytes it
 returns a Footer or raises MalformedFile with file and offset, in time and memory proportional to
@@ -81,7 +81,7 @@ class Tail:
 
 
 def read_footer(file: Source) -> Footer:
-    """The footer of a Parquet file.
+    """Read the footer of a Parquet file.
 
     Raises MalformedFile, with the offset in the file, for anything but a readable Parquet file,
     MissingSource when there is none.
@@ -99,7 +99,7 @@ def is_parquet(file: Source) -> bool:
 
 
 def read_tail(file: Source) -> Tail:
-    """The last bytes of the file that hold its footer. Raises as `read_footer` does."""
+    """Read the last bytes of a file, with its footer. Raises as `read_footer` does."""
     with open_file(file) as found:
         return _read_tail(found)
 
@@ -119,7 +119,7 @@ def _read_tail(file: InputFile) -> Tail:
         )
     if end[-4:] != MAGIC:
         raise MalformedFile(
-            # Do not show what it ends with instead: that may belong to a file with secrets.
+            # Do not show the bytes: they may be those of a file with secrets.
             f"the file does not end with {MAGIC.decode()}, as a Parquet file does",
             offset=size - 4,
             **_NOT_PARQUET,
@@ -238,7 +238,7 @@ def _begins_with_schema(footer: bytes) -> bool:
 
 
 class _KnownSchema:
-    """A schema read before, which every footer has that begins with the bytes `head`.
+    """A schema of an earlier footer, shared by every footer that begins with the bytes `head`.
 
     Most files of a table share it. Footers with equal metadata, and so equal notes, share one tree.
     """
@@ -250,7 +250,7 @@ class _KnownSchema:
         self._noted: tuple[_Metadata, SchemaNode] = (), schema
 
     def noted(self, metadata: _Metadata) -> SchemaNode:
-        """The tree with the notes of this metadata."""
+        """Return the tree with the notes of this metadata."""
         known, found = self._noted
         if known != metadata:
             found = with_notes(self.schema, notes_of(metadata))
@@ -361,7 +361,7 @@ class _FooterReader:
         self._element_count += 1
 
     def _finish_schema(self) -> SchemaNode:
-        """The schema tree, built at the first column chunk or at the end of the footer."""
+        """Return the schema tree; builds it at the first column chunk or at the footer's end."""
         if self._schema is None:
             self._schema = self._tree.finish(self._offset)
             self._leaves = tuple(leaves_of(self._schema))

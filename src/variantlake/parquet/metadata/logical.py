@@ -138,7 +138,7 @@ _CONVERTED = {
 
 
 def of_converted(converted: int | None, precision: int, scale: int) -> Logical | None:
-    """The logical type that stands for a converted type.
+    """Return the logical type of a converted type.
 
     None without a converted type; a Logical `UNKNOWN_CONVERTED_<number>` for one that we do not
     know. Raises MalformedFile for an impossible decimal.

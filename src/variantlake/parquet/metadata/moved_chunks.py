@@ -82,7 +82,7 @@ class MovedGroup:
 
 @dataclass(frozen=True, slots=True)
 class MovableFooter:
-    """A footer whose row groups can move. `schema`, `column_orders`: its own bytes."""
+    """A footer whose row groups can move. `schema` and `column_orders` are their encoded lists."""
 
     data: bytes
     version: int
@@ -93,7 +93,7 @@ class MovableFooter:
 
 
 def movable(tail: Tail, footer: Footer, read_at: ReadAt) -> MovableFooter:
-    """Take a footer apart; `footer` is what `parse_footer` made of it.
+    """Find the offsets in a footer; `footer` is the result of `parse_footer` for it.
 
     Raises NotMovable if it has fields that we do not know or offsets outside of the file, and
     MalformedFile if it is not a footer.
@@ -156,7 +156,7 @@ def _group(reader: CompactReader, limit: int, read_at: ReadAt) -> MovedGroup:
     if 1 not in fields or 3 not in fields:
         raise NotMovable("a row group has no columns or no row count")
     rows = _number(reader, fields[3])
-    if not rows:  # we copy nothing of it, so its offsets do not matter
+    if not rows:  # it is not copied, so its offsets do not matter
         reader.position = end
         return MovedGroup((start, end), 0, None, None, ())
     reader.position = fields[1][0]
@@ -190,7 +190,7 @@ def _chunk(reader: CompactReader, limit: int, read_at: ReadAt) -> MovedChunk:
             moving.append((place, value))
         elif value:
             raise NotMovable("a page is outside of its column chunk")
-    if 2 in fields:  # file_offset, deprecated: of a second copy of the metadata, or of the pages
+    if 2 in fields:  # file_offset, deprecated: that of a copy of the metadata, or of the pages
         value = _number(reader, fields[2])
         if first <= value < last:
             moving.append((fields[2], value))
@@ -229,7 +229,7 @@ _MAX_BLOOM_BYTES = 128 << 20
 def _bloom_filter(
     reader: CompactReader, meta: Mapping[int, Span], limit: int, read_at: ReadAt
 ) -> ChunkPart | None:
-    """The chunk's bloom filter, if it has one. Its length comes from its own header."""
+    """Return the chunk's bloom filter, if it has one. Its header has its length."""
     if 14 not in meta:
         if 15 in meta:
             raise NotMovable("a bloom filter has a length without an offset")
@@ -262,7 +262,7 @@ def _check_places(groups: Sequence[MovedGroup], limit: int) -> None:
 
 
 def parts_of(group: MovedGroup) -> Iterator[ChunkPart]:
-    """The indexes and bloom filters of all chunks of a row group."""
+    """Yield the indexes and bloom filters of all chunks of a row group."""
     for chunk in group.chunks:
         for part in (chunk.column_index, chunk.offset_index, chunk.bloom_filter):
             if part is not None:
@@ -270,7 +270,7 @@ def parts_of(group: MovedGroup) -> Iterator[ChunkPart]:
 
 
 def moved_offset_index(data: bytes, chunk: MovedChunk, to: int) -> bytes:
-    """An OffsetIndex after its chunk's pages moved to the offset `to`.
+    """Change an OffsetIndex for a chunk whose pages move to the offset `to`.
 
     Raises NotMovable unless its pages follow each other in the chunk.
     """
@@ -314,7 +314,7 @@ def _page_offsets(reader: CompactReader, chunk: MovedChunk) -> list[tuple[Span, 
 
 
 def patched(data: bytes, start: int, end: int, numbers: Sequence[tuple[Span, int]]) -> bytes:
-    """`data[start:end]` with new numbers at these spans."""
+    """Return `data[start:end]` with new numbers at these spans."""
     out = bytearray()
     at = start
     for (first, last), number in sorted(numbers):
@@ -326,7 +326,7 @@ def patched(data: bytes, start: int, end: int, numbers: Sequence[tuple[Span, int
 
 
 def varint(number: int) -> bytes:
-    """An unsigned number in LEB128."""
+    """Encode an unsigned number in LEB128."""
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)
@@ -336,24 +336,24 @@ def varint(number: int) -> bytes:
 
 
 def zigzag(number: int) -> bytes:
-    """A signed number of at most 64 bits as the compact protocol writes it."""
+    """Encode a signed number of at most 64 bits."""
     return varint((number << 1 ^ number >> 63) & 0xFFFFFFFFFFFFFFFF)
 
 
 def binary(data: bytes) -> bytes:
-    """A byte string: its size, then its bytes."""
+    """Encode a byte string: its size, then its bytes."""
     return varint(len(data)) + data
 
 
 def list_of(elements: Sequence[bytes]) -> bytes:
-    """A list of structs."""
+    """Encode a list of structs."""
     count, wire = len(elements), Wire.STRUCT
     head = bytes([count << 4 | wire]) if count < 15 else bytes([0xF0 | wire]) + varint(count)
     return head + b"".join(elements)
 
 
 def struct_of(fields: Mapping[int, tuple[Wire, bytes]]) -> bytes:
-    """A struct; its fields in the order of their ids, at most 15 apart."""
+    """Encode a struct; the ids of its fields are at most 15 apart."""
     out = bytearray()
     last = 0
     for field in sorted(fields):
@@ -364,7 +364,7 @@ def struct_of(fields: Mapping[int, tuple[Wire, bytes]]) -> bytes:
 
 
 def key_values(entries: Sequence[tuple[str, str | None]]) -> bytes:
-    """FileMetaData.key_value_metadata."""
+    """Encode FileMetaData.key_value_metadata."""
     out = []
     for key, value in entries:
         fields = {1: (Wire.BINARY, binary(key.encode()))}

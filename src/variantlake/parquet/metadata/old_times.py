@@ -97,7 +97,7 @@ class OldTimes:
         return pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
 
     def _first(self, batch: pa.RecordBatch, leaves: Sequence[int], seconds: pa.Table | None) -> int:
-        """The first row whose check fails."""
+        """Return the first row whose check fails."""
 
         def fails(start: int, rows: int) -> bool:
             part = None if seconds is None else seconds.slice(start, rows)
@@ -151,7 +151,7 @@ def _is_time(node: SchemaNode) -> bool:
 
 
 def first_row(rows: int, holds: Callable[[int, int], bool]) -> int:
-    """The first row for which something holds, found by bisection.
+    """Find the first row for which something holds, by bisection.
 
     `holds` takes a start and a number of rows. It must be true of all rows together.
     """
@@ -166,7 +166,7 @@ def first_row(rows: int, holds: Callable[[int, int], bool]) -> int:
 
 
 def flat(rows: pa.RecordBatch | pa.Table) -> Iterator[AnyArray]:
-    """The leaf arrays of rows in the order of the file, with lists flattened."""
+    """Yield the leaf arrays of rows in the order of the file, with lists flattened."""
     for column in rows.columns:
         whole: Any = column
         yield from _leaves(whole.combine_chunks() if isinstance(rows, pa.Table) else whole)
@@ -185,7 +185,7 @@ def _leaves(array: AnyArray) -> Iterator[AnyArray]:
 
 
 def integers(array: Any) -> Int64s:
-    """The integers that store the values which are not null."""
+    """Return the integers that store the values, without nulls."""
     kept = array.drop_null()
     width: Any = pa.int32() if pa.types.is_date32(kept.type) else pa.int64()
     found: Int64s = kept.cast(width).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -209,7 +209,7 @@ def _today(array: Any) -> AnyArray:
 
 
 def _moved(days: Int64s) -> Int64s:
-    """Days since 1970. Moves those before 1582-10-15 to their date in the Julian calendar.
+    """Move days since 1970 that are before 1582-10-15 to the same date in today's calendar.
 
     A date that only the Julian calendar has, such as 29 February 1500, becomes the next day.
     """

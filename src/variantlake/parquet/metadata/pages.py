@@ -27,8 +27,8 @@ from variantlake.parquet.metadata.schema_tree import LeafColumn
 from variantlake.parquet.metadata.thrift import CompactReader, Fields, Struct, Wire
 
 MAX_FREE_VALUES = 1 << 24
-"""Our limit on the values of a chunk within lists, beyond VALUES_PER_BYTE for each byte of its
-pages: run lengths can claim two billion elements in a row of ten bytes."""
+"""Our limit on the values of a chunk in lists, beyond VALUES_PER_BYTE for each byte of its pages:
+run lengths can claim two billion elements in a row of ten bytes."""
 
 VALUES_PER_BYTE = 1024
 """See MAX_FREE_VALUES."""
@@ -105,10 +105,10 @@ def pages_are_usual(
     *,
     starts: Int64s | None = None,
 ) -> int:
-    """The sum of what `check_pages` returns for the leaves `wanted` of a row group.
+    """Return the sum of the results of `check_pages` for the leaves `wanted` of a row group.
 
-    `data` is the whole file, or holds the chunks of these leaves, each from its offset in `starts`.
-    Returns -1 if something is unusual or wrong: `check_pages` then says what.
+    `data` is the whole file, or holds the chunks of these leaves, each at its offset in `starts`.
+    Returns -1 if something is unusual or wrong; the caller then calls `check_pages` for the error.
     """
     found = places(group.columns, wanted)
     if (found[:, 0] < 0).any():  # encrypted
@@ -124,7 +124,7 @@ def pages_are_usual(
 
 
 def _header(read_at: ReadAt, name: str, position: int, end: int) -> tuple[Fields, int]:
-    """A page header, and where its page's data starts."""
+    """Read a page header; also returns where its page's data starts."""
     size = _FIRST_READ
     while True:
         head = read_at(min(size, end - position), position)
@@ -140,7 +140,7 @@ def _header(read_at: ReadAt, name: str, position: int, end: int) -> tuple[Fields
 
 
 def _values_of(page: Fields, name: str, offset: int) -> int:
-    """How many values a page adds to its chunk: none if readers skip pages of its kind."""
+    """Return the values that a page adds to its chunk: none if readers skip pages of its kind."""
     kind = page.get(1, -1)
     if kind not in _COUNTED_IN:
         return 0

@@ -1,4 +1,4 @@
-"""The schema of a Parquet file as a tree, built from the flat list that a footer holds.
+"""Build the schema tree of a Parquet file from the flat list in its footer.
 
 Spec: Parquet, `parquet.thrift`, SchemaElement.
 """
@@ -15,8 +15,8 @@ from variantlake.parquet.metadata.thrift import Fields, Spec, Wire
 from variantlake.shredding.values import ValueNotes
 
 MAX_SCHEMA_DEPTH = 320
-"""Our limit on groups within groups: a shredded Variant takes two for each object and three for
-each array, and a shredding schema nests at most 100 of them."""
+"""Our limit on nested groups: a shredded Variant takes two for each object and three for each
+array, and a shredding schema nests at most 100 of them."""
 
 PHYSICAL = (
     "BOOLEAN",
@@ -46,11 +46,11 @@ SCHEMA_ELEMENT: dict[int, Spec] = {
 
 @dataclass(frozen=True, slots=True)
 class SchemaNode:
-    """A group or a leaf of the schema tree; the root is the message itself.
+    """A group or a leaf of the schema tree; the root is the message.
 
     `physical` is None for groups, `type_length` the bytes of a FIXED_LEN_BYTE_ARRAY (else 0).
-    `leaf` is the index of a leaf's chunk in `RowGroup.columns`. `notes` are what the file's writer
-    noted of the values of a Variant column, None if it did not.
+    `leaf` is the index of a leaf's chunk in `RowGroup.columns`. `notes` are the file's notes on the
+    values of a Variant column, None without notes.
     """
 
     name: str
@@ -74,11 +74,11 @@ class SchemaNode:
         return "" if self.logical is None else self.logical.kind
 
     def named(self, name: str) -> SchemaNode | None:
-        """The first child of exactly this name."""
+        """Return the first child of exactly this name, None if there is none."""
         return next((child for child in self.children if child.name == name), None)
 
     def leaves(self) -> Iterator[int]:
-        """The indexes of the leaves that it is or holds, in the file's order."""
+        """Yield the index of this leaf, or those of all leaves below, in the file's order."""
         if self.leaf is not None:
             yield self.leaf
         for child in self.children:
@@ -86,9 +86,9 @@ class SchemaNode:
 
 
 def list_item(node: SchemaNode) -> SchemaNode | None:
-    """What is an element of a LIST: a node below the repeated one; None for that one itself.
+    """Return the element of a LIST below its repeated node; None if that node is the element.
 
-    As pyarrow reads it. Spec: Parquet, "Lists", backward-compatibility rules.
+    As pyarrow decides. Spec: Parquet, "Lists", backward-compatibility rules.
     """
     (repeated,) = node.children
     if len(repeated.children) != 1 or repeated.name in ("array", f"{node.name}_tuple"):
@@ -101,8 +101,8 @@ def list_item(node: SchemaNode) -> SchemaNode | None:
 class LeafColumn:
     """A leaf and its levels.
 
-    `max_definition` is the level at which a value is there, `max_repetition` the repeated nodes on
-    the way (0: one value or null for each row).
+    `max_definition` is the level of a value that is not null, `max_repetition` the number of
+    repeated nodes on the way (0: one value or null for each row).
     """
 
     node: SchemaNode
@@ -121,7 +121,7 @@ class _OpenGroup:
 class TreeBuilder:
     """Builds the tree from its elements in depth-first order, without recursion.
 
-    Nothing of an element is kept but its node: hostile footers get no more memory than honest ones.
+    It keeps only the node of an element, so hostile footers take no more memory than others.
     """
 
     def __init__(self) -> None:
@@ -130,7 +130,7 @@ class TreeBuilder:
         self._leaf_count = 0
 
     def add(self, fields: Fields, end: int) -> None:
-        """Take the next element; `end` is its place in the file. Raises MalformedFile."""
+        """Add the next element; `end` is its place in the file. Raises MalformedFile."""
         if 4 not in fields:
             raise MalformedFile("an element of the schema has no name", offset=end)
         if self._root is not None:
@@ -147,7 +147,7 @@ class TreeBuilder:
         self._close_full_groups()
 
     def finish(self, offset: int) -> SchemaNode:
-        """The root. Raises MalformedFile when elements are missing."""
+        """Return the root. Raises MalformedFile when elements are missing."""
         if self._root is None:
             raise MalformedFile("the schema ends before its last group is complete", offset=offset)
         return self._root
@@ -208,7 +208,7 @@ def _node(
 
 
 def with_notes(root: SchemaNode, notes: Mapping[tuple[str, ...], ValueNotes]) -> SchemaNode:
-    """The tree with notes at the groups that they are about; those of no group are left out."""
+    """Set the notes of the groups that they describe; notes of other paths are dropped."""
     tree: _Notes = {}
     for path, each in notes.items():
         place = tree
@@ -219,7 +219,7 @@ def with_notes(root: SchemaNode, notes: Mapping[tuple[str, ...], ValueNotes]) ->
 
 
 _Notes = dict[str | None, Any]
-"""Notes by the names that lead to them; those of the place itself are at None."""
+"""Notes by the names of the path; those of the node itself are at None."""
 
 
 def _noted(node: SchemaNode, tree: _Notes) -> SchemaNode:
@@ -230,7 +230,7 @@ def _noted(node: SchemaNode, tree: _Notes) -> SchemaNode:
 
 
 def leaves_of(root: SchemaNode) -> Iterator[LeafColumn]:
-    """Every leaf in schema order, without recursion."""
+    """Yield every leaf in schema order, without recursion."""
     stack = [(iter(root.children), 0, 0)]
     while stack:
         children, above_definition, above_repetition = stack[-1]

@@ -1,8 +1,8 @@
-"""The part of Thrift's compact protocol that Parquet uses, read without trusting a byte.
+"""Read the part of Thrift's compact protocol that Parquet uses, without trusting a byte.
 
-What to read is described by small tables (`Struct`, `ListOf`, `Wire`) that mirror `parquet.thrift`;
-fields that a table does not name are skipped. Every size is checked against the bytes that are
-left, varints and nesting are bounded, so the work and the memory follow the size of the input.
+Small tables (`Struct`, `ListOf`, `Wire`) that mirror `parquet.thrift` describe what to read; other
+fields are skipped. Every size is checked against the remaining bytes, and varints and nesting are
+bounded, so time and memory are proportional to the size of the input.
 Spec: Thrift, "compact protocol".
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 from variantlake.errors import MalformedFile
 
 MAX_NESTING = 32
-"""Our limit on structs and lists within each other; Parquet's own structures nest 6 deep."""
+"""Our limit on nested structs and lists; Parquet's structures nest 6 deep."""
 
 _MAX_VARINT_SHIFT = 63
 
@@ -41,15 +41,16 @@ class Wire(enum.IntEnum):
 
 
 Fields = dict[int, Any]
-"""A decoded struct: what its table asked for and the bytes held, by field id."""
+"""A decoded struct: by field id, the fields of its table that the bytes have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """A struct's fields of interest by id, and what is made of them.
+    """The fields of a struct to read, by id, and a function that builds the result.
 
-    `build` gets the decoded fields and the offset of the struct's end in the file. A union whose
-    members may be newer than its table `names_unknown` ones: they are fields with the value None.
+    `build` gets the decoded fields and the offset of the struct's end in the file. With
+    `names_unknown`, unknown fields have the value None, for unions whose members may be newer than
+    the table.
     """
 
     fields: Mapping[int, Spec]
@@ -59,11 +60,11 @@ class Struct:
 
 @dataclass(frozen=True, slots=True)
 class ListOf:
-    """A list; its elements all have one type.
+    """A list whose elements all have one type.
 
-    `at_once` may read all elements of a list of structs, a faster way to the same: it gets the
-    reader at the first one and how many there are, and leaves it behind the last one. None: it did
-    not, and the reader stands where it stood.
+    `at_once` may read all elements of a list of structs, faster than one by one: it gets the reader
+    at the first one and their number, and leaves the reader after the last one. If it returns None,
+    it has not moved the reader.
     """
 
     element: Spec
@@ -75,14 +76,14 @@ Spec = Wire | Struct | ListOf
 _BITS = {int(Wire.I16): 16, int(Wire.I32): 32, int(Wire.I64): 64}
 _VARINTS = frozenset(_BITS)
 _BINARY, _LIST, _SET, _STRUCT = map(int, (Wire.BINARY, Wire.LIST, Wire.SET, Wire.STRUCT))
-"""Plain numbers: looking up a member of an enumeration takes as long as the rest of a field."""
+"""Plain numbers, since looking up a member of an enumeration is as slow as the rest of a field."""
 
 
 class CompactReader:
-    """A cursor over `data`, which is `what`; `base` is the offset of its first byte in the file.
+    """A cursor over `data`; errors call it `what`, and `base` is its offset in the file.
 
-    Every method raises MalformedFile, with the offset in the file if the bytes end too early
-    or break the protocol.
+    Every method raises MalformedFile, with the offset in the file, if the bytes end too early or
+    break the protocol.
     """
 
     __slots__ = ("base", "data", "position", "what")
@@ -94,11 +95,11 @@ class CompactReader:
         self.position = 0
 
     def fail(self, message: str) -> MalformedFile:
-        """An error at the cursor."""
+        """Return an error at the cursor."""
         return MalformedFile(message, offset=self.base + self.position)
 
     def byte(self) -> int:
-        """The next byte."""
+        """Read a byte."""
         try:
             value = self.data[self.position]
         except IndexError:
@@ -107,7 +108,7 @@ class CompactReader:
         return value
 
     def varint(self) -> int:
-        """An unsigned LEB128 number below 2**64."""
+        """Read an unsigned LEB128 number below 2**64."""
         result = shift = 0
         while True:
             byte = self.byte()
@@ -122,7 +123,7 @@ class CompactReader:
         return result
 
     def integer(self, bits: int) -> int:
-        """A zigzag number that must fit `bits` bits."""
+        """Read a zigzag number that must fit `bits` bits."""
         number = self.varint()
         value = (number >> 1) ^ -(number & 1)
         if not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
@@ -130,20 +131,20 @@ class CompactReader:
         return value
 
     def binary(self) -> bytes:
-        """A size and that many bytes."""
+        """Read a size and that many bytes."""
         size = self.varint()
         start = self.position
         self.advance(size)
         return self.data[start : self.position]
 
     def advance(self, size: int) -> None:
-        """Step over `size` bytes that must be there."""
+        """Skip exactly `size` bytes."""
         if size > len(self.data) - self.position:
             raise self.fail(f"the {self.what} ends within a part of {size} bytes")
         self.position += size
 
     def field_header(self, last: int) -> tuple[int, int]:
-        """The wire type and id of the next field of a struct; `last` is the id before it (0)."""
+        """Read the wire type and id of a struct's next field; `last` is the previous id, or 0."""
         header = self.byte()
         wire = header & 0x0F
         if wire == Wire.STOP:
@@ -151,7 +152,7 @@ class CompactReader:
         return wire, (last + (header >> 4) if header >> 4 else self.integer(16))
 
     def list_header(self) -> tuple[int, int]:
-        """The wire type and number of a list's elements, each of which takes a byte or more."""
+        """Read the wire type and number of a list's elements, which each take a byte or more."""
         header = self.byte()
         size = header >> 4
         if size == 15:
@@ -161,7 +162,7 @@ class CompactReader:
         return header & 0x0F, size
 
     def read(self, spec: Spec, wire: int, depth: int = 0) -> Any:
-        """The value of wire type `wire` that `spec` describes."""
+        """Read the value of wire type `wire` that `spec` describes."""
         if isinstance(spec, Struct):
             if wire != _STRUCT:
                 raise self._unexpected(Wire.STRUCT, wire)
@@ -181,7 +182,7 @@ class CompactReader:
         return wire == Wire.TRUE
 
     def rest(self, spec: Struct, last: int) -> Any:
-        """What remains of a struct, whose field `last` ends at the cursor."""
+        """Read the rest of a struct whose field `last` ends at the cursor."""
         return self._struct(spec, 0, last)
 
     def _unexpected(self, expected: Wire, wire: int) -> MalformedFile:
@@ -195,8 +196,8 @@ class CompactReader:
         data, size = self.data, len(self.data)
         while True:
             position = self.position
-            # Nearly all of a footer is fields whose header and number take one byte each, or whose
-            # number is not asked for: handled in place, which makes reading twice as fast.
+            # In most fields of a footer, header and number take one byte each. Reading them here,
+            # without calls, is twice as fast.
             if position + 1 < size and (header := data[position]) > 0x0F:
                 wire, last = header & 0x0F, last + (header >> 4)
                 self.position = position + 1
@@ -230,7 +231,7 @@ class CompactReader:
         return [self.read(spec.element, wire, depth + 1) for _ in range(size)]
 
     def skip(self, wire: int, depth: int = 0) -> None:
-        """Step over one value of wire type `wire`."""
+        """Skip one value of wire type `wire`."""
         if depth > MAX_NESTING:
             raise self.fail(f"the {self.what} nests deeper than {MAX_NESTING}")
         if wire in _VARINTS:
@@ -249,7 +250,7 @@ class CompactReader:
                 for _ in range(size):
                     self._skip_element(element, depth)
         elif wire in (Wire.TRUE, Wire.FALSE):
-            return  # a struct's booleans stand in the field header
+            return  # a struct's booleans are in the field header
         elif wire == Wire.I8:
             self.byte()
         elif wire == Wire.DOUBLE:
@@ -265,7 +266,7 @@ class CompactReader:
         data, size = self.data, len(self.data)
         while True:
             position = self.position
-            # Fields of two bytes in place, as in _struct.
+            # Fields of two bytes, as in _struct.
             if (
                 position + 1 < size
                 and data[position] > 0x0F
@@ -280,7 +281,7 @@ class CompactReader:
             self.skip(field, depth + 1)
 
     def _skip_binaries(self, count: int) -> None:
-        """Step over texts: the columns' paths are many."""
+        """Skip texts: a footer has many, the columns' paths."""
         data, size = self.data, len(self.data)
         for _ in range(count):
             position = self.position
@@ -290,10 +291,10 @@ class CompactReader:
                 self.advance(self.varint())
 
     def _skip_varints(self, count: int) -> None:
-        """Step over numbers: those of histograms are most of a footer's bytes."""
+        """Skip numbers: those of histograms are most of a footer's bytes."""
         data, size = self.data, len(self.data)
         for _ in range(count):
-            # In place if one byte says it all, as in _struct.
+            # Numbers of one byte, as in _struct.
             if self.position < size and data[self.position] < 0x80:
                 self.position += 1
             else:

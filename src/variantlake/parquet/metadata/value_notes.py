@@ -1,8 +1,8 @@
-"""Notes about the values of a file's Variant columns, in its footer's key-value metadata.
+"""Notes on the values of a file's Variant columns, in its footer's key-value metadata.
 
-One entry, `variantlake.values`: JSON, `[[column, notes], …]` with the column as a list of the names
-of schema nodes and the notes as `ValueNotes.encode` gives them. Unshredded columns have none: their
-values are read as they are.
+The entry `variantlake.values` is JSON, `[[column, notes], …]`, with the column as a list of the
+names of schema nodes and the notes as `ValueNotes.encode` returns them. Unshredded columns have
+notes only if Spark may order their keys differently.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ NOTES_KEY = "variantlake.values"
 NO_NOTES: Mapping[ColumnPath, ValueNotes] = MappingProxyType({})
 
 SPARK_KEY = "org.apache.spark.version"
-"""Spark's entry in the metadata of its files. Values that Spark lacks are in none of its shredded
-files, because its writer fails at them as its reader does."""
+"""Spark's entry in the metadata of its files. Its shredded files hold no values that Spark lacks,
+because its writer fails at them, as its reader does."""
 
 
 UNKNOWN_REORDERED = ValueNotes(lacking=True, reordered=True)
@@ -51,13 +51,13 @@ NotedPart = Mapping[ColumnPath, tuple[ValueNotes, frozenset[Path]]]
 
 
 def joined_notes(parts: Sequence[NotedPart]) -> dict[ColumnPath, ValueNotes]:
-    """The notes that hold for the rows of all these files.
+    """Join the notes of files into notes that hold for the rows of all.
 
-    If a file lacks notes of a column, the column gets UNKNOWN_REORDERED if another file says that
-    keys are reordered, and none otherwise.
+    If a file lacks notes of a column, the column gets UNKNOWN_REORDERED if another file's notes
+    have `reordered`, and none otherwise.
 
-    Notes in a file do not say how decimals look if there are no integers. So the numbers of a path
-    count as told apart only if all files that have some give them back in the same form.
+    Notes do not tell what decimals look like if there are no integers. So the numbers of a path
+    count as told apart only if they have the same form in all files with values there.
     """
     found: dict[ColumnPath, ValueNotes] = {}
     for column in dict.fromkeys(column for part in parts for column in part):
@@ -79,12 +79,12 @@ def joined_notes(parts: Sequence[NotedPart]) -> dict[ColumnPath, ValueNotes]:
 
 
 def encode_all(notes: Mapping[ColumnPath, ValueNotes]) -> str:
-    """The text of the entry."""
+    """Encode the value of the metadata entry."""
     return orjson.dumps([[path, each.encode()] for path, each in notes.items()]).decode()
 
 
 def notes_of(metadata: Iterable[tuple[str, str | None]]) -> Mapping[ColumnPath, ValueNotes]:
-    """The notes that a footer's metadata holds. What makes no sense counts as absent."""
+    """Return the notes in a footer's metadata; ignores invalid ones."""
     found: dict[ColumnPath, ValueNotes] = {}
     for text in (text for key, text in metadata if key == NOTES_KEY):
         for entry in _entries(text):

@@ -382,7 +382,7 @@ def _with_plain_floats(facts: FileFacts) -> FileFacts:
 
 
 def _notes(sources: Sequence[CopySource]) -> Mapping[ColumnPath, ValueNotes]:
-    """Return the notes that hold in all files with rows, for columns that have notes in each."""
+    """Return the notes that hold for the rows of all files; see `joined_notes`."""
     return joined_notes([_noted(source) for source in sources if source.footer.num_rows])
 
 
