@@ -1,7 +1,7 @@
 """Semi-structured data in Delta tables as shredded Variant columns.
 
-`import variantlake as vl` loads no PySpark, and hardly anything else: the names below load when
-touched, so that the command line can answer Ctrl-C from its first moment.
+`import variantlake as vl` loads no PySpark, and hardly anything else: the names below load on first
+use, so that the command line can react to Ctrl-C at once.
 """
 
 from __future__ import annotations
@@ -279,9 +279,9 @@ _MODULES = ("datafusion", "duckdb", "parquet", "spark")
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name from its home (PEP 562)."""
+    """Load a public name from its module (PEP 562)."""
     if name == "__version__":
-        # It takes longer to load than all else here.
+        # This import takes longer than all others here.
         from importlib.metadata import version
 
         value: Any = version("variantlake")

@@ -21,7 +21,7 @@ _FEW = 1 << 10
 def arrow_array(
     values: Sequence[Any] | npt.NDArray[Any], type_: pa.DataType | None = None, *, mask: Any = None
 ) -> Any:
-    """As `pa.array`; `mask` is true for the rows of a NumPy array that are null.
+    """Convert as `pa.array` does; `mask` is true for the rows of a NumPy array that are null.
 
     Does not copy a NumPy array of numbers. Twin: `pa.array`, except for pandas objects.
 
@@ -37,12 +37,12 @@ def arrow_array(
 
 
 def arrow_scalar(value: Any, type_: pa.DataType) -> Any:
-    """As `pa.scalar`. Raises as `arrow_array`."""
+    """Convert as `pa.scalar` does. Raises as `arrow_array`."""
     return arrow_array([value], type_)[0]
 
 
 def map_values(maps: Any, key: str) -> Any:
-    """The first value of a string key in each map, null in a map without the key."""
+    """Return the first value of a string key in each map, null in a map without the key."""
     return pc.map_lookup(maps, arrow_scalar(key, pa.string()), "first")
 
 
@@ -58,7 +58,7 @@ def _numbers(values: Any, type_: pa.DataType | None, mask: Any) -> Any:
 
 
 def _few(values: Sequence[Any], type_: Any) -> Any:
-    """An array of a common type; None for other types, and for values that are not of the type."""
+    """Make an array of a common type; None for other types, and for values of another type."""
     if not len(values):
         return pa.nulls(0, type_)
     children: list[Any] = []
@@ -83,7 +83,7 @@ def _struct(values: Sequence[Any], type_: Any) -> tuple[list[Any] | None, list[A
 
 
 def _lists(values: Sequence[Any], type_: Any) -> tuple[list[Any] | None, list[Any]]:
-    """Buffers and children of lists, and of maps, whose values are lists of pairs."""
+    """Return the buffers and children of lists, and of maps, whose values are lists of pairs."""
     is_map = pa.types.is_map(type_)
     if not (is_map or pa.types.is_list(type_)):
         return None, []
@@ -101,7 +101,7 @@ def _lists(values: Sequence[Any], type_: Any) -> tuple[list[Any] | None, list[An
 
 
 def _plain(values: Sequence[Any], type_: Any) -> list[Any] | None:
-    """The buffers of values that are not nested; None if one is of another type or too large."""
+    """Return the buffers of values that are not nested; None if one does not fit the type."""
     kinds = {type(value) for value in values if value is not None}
     try:
         if pa.types.is_string(type_) and kinds <= {str}:
@@ -133,7 +133,7 @@ def _bits(flags: Any) -> pa.Buffer:
 
 
 def numpy_array(array: Any, absent: Any = 0) -> npt.NDArray[Any]:
-    """As `to_numpy`; null numbers and booleans become `absent`.
+    """Convert as `to_numpy` does; null numbers and booleans become `absent`.
 
     Does not copy an array of numbers without nulls.
     """
@@ -165,7 +165,7 @@ def _is_text(type_: Any) -> bool:
 
 
 def _dtype(type_: Any) -> np.dtype[Any] | None:
-    """The NumPy type of an Arrow type; None unless it is a number or a boolean."""
+    """Return the NumPy type of an Arrow type; None unless it is a number or a boolean."""
     if pa.types.is_boolean(type_):
         return np.dtype(np.bool_)
     if pa.types.is_signed_integer(type_):
@@ -176,7 +176,7 @@ def _dtype(type_: Any) -> np.dtype[Any] | None:
 
 
 def _flags(bits: pa.Buffer | None, first: int, count: int) -> npt.NDArray[np.bool_]:
-    """`count` bits from bit `first` on; all false without a buffer."""
+    """Unpack `count` bits from bit `first` on; all false without a buffer."""
     if bits is None or not count:
         return np.zeros(count, np.bool_)
     data: Any = bits

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def batched(items: Iterable[T], size: int) -> Iterator[tuple[T, ...]]:
-    """Tuples of `size` items, as `itertools.batched` of Python 3.12; the last may be shorter."""
+    """Yield tuples of `size` items, as `itertools.batched` of Python 3.12 does."""
     iterator = iter(items)
     while batch := tuple(islice(iterator, size)):
         yield batch
@@ -20,7 +20,7 @@ def batched(items: Iterable[T], size: int) -> Iterator[tuple[T, ...]]:
 def packed(
     items: Iterable[T], size: Callable[[T], int], limit: int, most: int = sys.maxsize
 ) -> Iterator[tuple[T, ...]]:
-    """Runs of at most `most` items with a total size of at most `limit`.
+    """Yield runs of at most `most` items with a total size of at most `limit`.
 
     An item larger than `limit` is alone.
     """

@@ -20,16 +20,16 @@ class VariantLakeIOManager(ConfigurableIOManager):  # type: ignore[misc]  # abse
     """Stores each asset as a table in `folder`, a path or URL; the asset's key names the table.
 
     `Definitions(assets=[…], resources={"io_manager": VariantLakeIOManager(folder="/lake")})`. An
-    asset's output replaces the table's rows in one commit. Columns of Arrow data and frames are
-    columns of the table; all else that `Table.append` takes is loaded as documents. A downstream
-    asset gets a pandas or Polars DataFrame or a pyarrow table if its parameter has that type, else
-    the `Table`, which it can scan.
+    asset's output replaces the table's rows in one commit. Arrow data and frames keep their
+    columns; anything else that `Table.append` takes is loaded as documents. A downstream asset gets
+    a pandas or Polars DataFrame or a pyarrow table if its parameter has that type, else the
+    `Table`, which it can scan.
     """
 
     folder: str
 
     def handle_output(self, context: OutputContext, obj: Any) -> None:
-        """Replace the rows of an asset's table, created if it does not exist. None writes nothing.
+        """Replace the rows of an asset's table; creates a missing table. None writes nothing.
 
         Raises UnsupportedFeature for a partition of an asset.
         """
@@ -46,7 +46,7 @@ class VariantLakeIOManager(ConfigurableIOManager):  # type: ignore[misc]  # abse
         context.add_output_metadata({"version": result.version, "rows": result.rows_written})
 
     def load_input(self, context: InputContext) -> Any:
-        """An asset's table, or its rows as the type of the parameter."""
+        """Return an asset's table, or its rows as the type of the parameter."""
         table = Table.open(self._location(context))
         wanted = context.dagster_type.typing_type
         library = getattr(wanted, "__module__", "").partition(".")[0]

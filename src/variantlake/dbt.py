@@ -36,10 +36,10 @@ class Plugin(BasePlugin):  # type: ignore[misc]  # dbt ships no types
         """Do nothing: the plugin has no settings."""
 
     def load(self, source_config: SourceConfig) -> DuckDBSource:
-        """The rows of a source: `table` is its path or URL, `select` its columns and paths.
+        """Return the rows of a source: `table` is its path or URL, `select` its columns and paths.
 
         `where` and `version` are as for `Table.scan` and `Table.open`. With
-        `materialization: view` each query of the source reads only the columns and files that it
+        `materialization: view`, each query of the source reads only the columns and files that it
         needs.
         """
         table = Table.open(_location(source_config.get("table")), source_config.get("version"))
@@ -47,7 +47,7 @@ class Plugin(BasePlugin):  # type: ignore[misc]  # dbt ships no types
         return DuckDBSource(PushedScan(table.scan(select, where)))
 
     def store(self, target_config: TargetConfig) -> None:
-        """Replace the rows of a table, created if it does not exist, with those of a model.
+        """Replace the rows of a table with those of a model; creates a missing table.
 
         The model's config `variantlake_table` is the table's path or URL, and
         `variantlake_json_columns` lists columns of JSON text that become Variants.

@@ -21,7 +21,7 @@ __all__ = ["destination"]
 def destination(
     folder: str | os.PathLike[str], *, storage_options: Mapping[str, str] | None = None
 ) -> Any:
-    """A dlt destination that stores each dlt table as a table in `folder`; documents are Variants.
+    """Make a dlt destination that stores each dlt table in `folder`; documents become Variants.
 
     `dlt.pipeline("shop", destination=variantlake.dlt.destination("/lake"))`. Each file of a load is
     one commit that records the file, so a file that dlt retries is loaded once. `merge` replaces
@@ -37,7 +37,7 @@ def destination(
         reach_with(location, storage_options)
         store(location, items, table)
 
-    # Nesting 0: a nested value stays one document and does not become a table.
+    # With nesting 0, a nested value stays one document and does not become a table.
     factory = dlt.destination(
         load, name="variantlake", batch_size=0, loader_file_format="parquet", max_table_nesting=0
     )

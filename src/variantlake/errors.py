@@ -1,4 +1,4 @@
-"""Every error raised on purpose: what went wrong, where, and what to try."""
+"""The errors that Variantlake raises on purpose: what went wrong, where, and what to try."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from variantlake.shown import utf8_text
 
 
 class Hints(TypedDict):
-    """What to do next, in Python and on the command line."""
+    """The next steps to suggest, in Python and on the command line."""
 
     hint: str
     cli_hint: str
@@ -54,7 +54,7 @@ class VariantLakeError(Exception):
         self.cli_hint = cli_hint
 
     def where(self) -> str:
-        """The known positions as one phrase, empty if none is known."""
+        """Return the known positions as one phrase, empty if none is known."""
         parts = [self.file] if self.file else []
         for label, number in (("line", self.line), ("column", self.column), ("row", self.row)):
             if number is not None:
@@ -67,12 +67,12 @@ class VariantLakeError(Exception):
         return ", ".join(parts)
 
     def sentence(self) -> str:
-        """What went wrong and where, without the hint, as text that UTF-8 can encode."""
+        """Return the message and the place, without the hint, as text that UTF-8 can encode."""
         where = self.where()
         return utf8_text(f"{where}: {self.message}" if where else self.message)
 
     def say_first(self, what: str) -> None:
-        """Put before the message what it is about; for callers that know more than the raiser."""
+        """Prepend the subject to the message, for callers that know more than the raiser."""
         self.message = f"{what}: {self.message}"
         self.args = (self.message,)
 
@@ -109,7 +109,7 @@ def in_memory(what: str, hint: str, cli_hint: str | None = None) -> Iterator[Non
 
 
 def _shortened(path: str) -> str:
-    """A path, or both ends of one too long to print: documents may nest 1,000 levels deep."""
+    """Return a path, or both ends of a long one: documents may nest 1,000 levels deep."""
     return path if len(path) <= 200 else f"{path[:100]} ... {path[-100:]}"
 
 
@@ -232,7 +232,7 @@ class MissingDependency(VariantLakeError, RuntimeError):
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint with the known name most similar to this one; empty if none is similar."""
+    """Return a hint with the known name most similar to this one; empty if none is similar."""
     names = {each.lower(): each for each in known}
     import difflib  # only a wrong name needs it
 
@@ -250,7 +250,7 @@ def check_option_names(given: Collection[str], known: Collection[str]) -> None:
 
 
 def describe_type(value: object) -> str:
-    """A value's type for a message: `None`, `an int`, `a str`, `a value of bytes`."""
+    """Describe a value's type for a message: `None`, `an int`, `a str`, `a value of bytes`."""
     if value is None:
         return "None"
     if isinstance(value, bytes):
@@ -260,7 +260,7 @@ def describe_type(value: object) -> str:
 
 
 def wrong_option(name: str, value: object, wanted: str) -> InvalidValue:
-    """The error for an option of a wrong type."""
+    """Return the error for an option with a wrong value."""
     given = f"{value!r:.60}"
     if not isinstance(value, str | None):
         given += f", {describe_type(value)}"

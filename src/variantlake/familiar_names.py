@@ -144,7 +144,7 @@ _KEYWORDS = {
     "version_as_of": ("version",),
     "versionAsOf": ("version",),
 }
-"""Keywords of other libraries, and ours with the same meaning; hints name those a verb has."""
+"""Keywords of other libraries, and ours with the same meaning; hints name those that a verb has."""
 
 _NO_KEYWORDS = {
     "when_matched": _CLAUSES,
@@ -194,10 +194,10 @@ def say_what_to_call(name: str) -> None:
 
 
 def says_its_keywords(verb: Callable[P, R]) -> Callable[P, R]:
-    """The verb; its error for an unknown keyword names the keyword of ours that does the same."""
+    """Wrap a verb so that its error for an unknown keyword names ours with the same meaning."""
     parameters = inspect.signature(verb).parameters
     names = frozenset(parameters) | {"commit_properties"}
-    # A verb with **options leaves it to their receiver to refuse unknown ones.
+    # If a verb has **options, the function that takes them refuses unknown ones.
     passes_on = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
     if passes_on and "json_columns" in parameters:  # loads take it in **options
         names |= {"merge_schema"}
@@ -224,7 +224,7 @@ def _no_such_keyword(verb: Callable[..., object], name: str, names: Collection[s
 
 
 def no_such_name(owner: str, name: str, known: Collection[str], hint: str = "") -> AttributeError:
-    """The error for a missing attribute, with what to write instead if that is clear."""
+    """Return the error for a missing attribute, with what to write instead if known."""
     what = f"{owner!r} has no attribute {name!r}"
     if name.startswith("_"):
         return AttributeError(what)
@@ -235,7 +235,7 @@ def no_such_name(owner: str, name: str, known: Collection[str], hint: str = "") 
 
 
 def no_such_attribute(thing: object, name: str, hint: str = "") -> AttributeError:
-    """The error for a missing attribute of an object.
+    """Return the error for a missing attribute of an object.
 
     Raises the error of a property that exists but failed.
     """

@@ -42,16 +42,16 @@ def parse_json(text: str | Buffer, *, duplicate_keys: DuplicateKeys = "error") -
 @overload
 def parse_json(text: _Values, *, duplicate_keys: DuplicateKeys = "error") -> _Values: ...
 def parse_json(text: Any, *, duplicate_keys: DuplicateKeys = "error") -> Any:
-    """The Variant of a JSON document, or the Variants of an Arrow array of documents.
+    """Parse a JSON document to a Variant, or an Arrow array of documents to Variants.
 
     Integers take the narrowest of int8 to int64, then a decimal of up to 38 digits, then double.
-    Numbers with a point are decimals with their scale kept if 38 digits and scale 38 hold them,
-    else double; numbers with an exponent are double (infinite when out of range, as in Spark).
+    Numbers with a point are decimals with their scale if 38 digits and scale 38 hold them, else
+    double; numbers with an exponent are double (infinite when out of range, as in Spark).
 
     Args:
         text: The document; bytes (bytearray, memoryview) are UTF-8 without a byte order mark. An
-            Arrow array or chunked array of strings or such bytes gives struct<metadata, value>, a
-            null a null.
+            Arrow array or chunked array of strings or such bytes becomes struct<metadata, value>;
+            nulls stay nulls.
         duplicate_keys: For a key that occurs twice in one object: raise, or take the last value.
 
     Raises:
@@ -76,15 +76,15 @@ def parse_json(text: Any, *, duplicate_keys: DuplicateKeys = "error") -> Any:
 
 
 def to_json(target: Any) -> Any:
-    """The JSON text of a Variant, or of an Arrow array of Variants.
+    """Write a Variant, or an Arrow array of Variants, as JSON text.
 
     The form is that of Spark's `to_json`: fields in stored order, decimals without trailing zeros,
     timestamps in UTC.
 
     Args:
-        target: A Variant gives text; an Arrow array or chunked array of struct<metadata, value>
-            gives a chunked array of strings. SQL NULL (None) gives NULL, a Variant null the text
-            `null`.
+        target: A Variant becomes text; an Arrow array or chunked array of struct<metadata, value>
+            becomes a chunked array of strings. SQL NULL (None) stays NULL, a Variant null becomes
+            the text `null`.
 
     Raises:
         InvalidValue: `target` is not a Variant.
@@ -109,14 +109,15 @@ def to_json(target: Any) -> Any:
 def variant_set(
     target: _Values, path: str | Path, value: object, *, create_if_missing: bool = True
 ) -> _Values:
-    """`target` with `value` at `path`, in place of the value that is there.
+    """Set the value at `path` of `target` to `value`, and return the result.
 
     Args:
-        target: A Variant (None gives None), an Arrow array or chunked array of struct<metadata,
+        target: A Variant (None stays None), an Arrow array or chunked array of struct<metadata,
             value> (a null row stays null), or a Spark Column.
         path: `$.a.b[0]`; never `$` alone.
-        value: What `Variant.of` takes; None is the Variant null. For arrays also an Arrow array
-            with one value per row, for columns also a Column; a SQL NULL in these gives NULL.
+        value: Anything that `Variant.of` takes; None is the Variant null. For arrays also an Arrow
+            array with one value per row, for columns also a Column; where it is SQL NULL, so is the
+            result.
         create_if_missing: Create missing fields, elements and parents: an array for an index,
             objects for other steps, Variant nulls up to an index beyond the end. If false, a
             Variant that lacks them stays unchanged.
@@ -132,7 +133,7 @@ def variant_set(
 
 
 def variant_insert(target: _Values, path: str | Path, value: object) -> _Values:
-    """`target` with `value` as a new field, or as a new element before the one at `path`.
+    """Add `value` to `target` as a new field, or as a new element before the one at `path`.
 
     As `variant_set`, but replaces nothing: later elements move on by one. Raises DuplicateKey for
     a field that exists, else as `variant_set`.
@@ -142,7 +143,7 @@ def variant_insert(target: _Values, path: str | Path, value: object) -> _Values:
 
 
 def variant_delete(target: _Values, *paths: str | Path) -> _Values:
-    """`target` without the fields and elements at `paths`, removed one after the other.
+    """Remove the fields and elements at `paths` from `target`, one after the other.
 
     A path that does not exist, or goes through a value of another type, removes nothing. Raises
     InvalidPath, and for malformed Variants as `variant_set`.
@@ -160,7 +161,7 @@ variant_remove = variant_delete
 
 
 def variant_array_append(target: _Values, path: str | Path, value: object) -> _Values:
-    """`target` with `value` as the new last element of the array at `path`, which may be `$`.
+    """Add `value` as the last element of the array at `path`, which may be `$`, of `target`.
 
     An array is appended as one element. A path that does not exist changes nothing. Raises
     PathTypeMismatch for a value that is not an array, else as `variant_set`.
@@ -221,8 +222,8 @@ def _no_variant(target: Any, hint_end: str) -> InvalidValue:
 
 
 def _array_of_json(texts: Any, duplicate_keys: DuplicateKeys) -> Any:
-    """Variants of an array of texts. Raises as `parse_json`."""
-    # Imported here: they load the compiled JSON parser.
+    """Parse an array of texts. Raises as `parse_json`."""
+    # Imported here, because they load the compiled JSON parser.
     from variantlake.ingest.encode.encode import TEXTS, VariantColumn
     from variantlake.ingest.encode.plain_arrays import plain_array
     from variantlake.kernels.shredded.shredder import Shredder

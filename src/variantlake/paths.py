@@ -46,7 +46,7 @@ class Path:
 
     @classmethod
     def parse_spark(cls, text: str) -> Path:
-        """Parse what Spark 4.2's `variant_get` accepts, as Spark understands it.
+        """Parse a path that Spark 4.2's `variant_get` accepts, as Spark does.
 
         `$`, then any of `.key` (any characters up to the next `.` or `[`), `['key']`, `["key"]` (up
         to the next quote of that kind: there are no escapes) and `[0]` (up to 2^31 - 1).
@@ -65,17 +65,17 @@ class Path:
 
     @classmethod
     def of(cls, *steps: str | int) -> Path:
-        """A path from its steps."""
+        """Make a path of steps."""
         return cls(steps)
 
     def normalized(self) -> str:
-        """The RFC 9535 normalized path (section 2.7): `$['a'][0]`, single quotes, escapes."""
+        """Write the RFC 9535 normalized path (section 2.7): `$['a'][0]`, single quotes, escapes."""
         return "$" + "".join(
             f"[{step}]" if isinstance(step, int) else f"['{_escape(step)}']" for step in self.steps
         )
 
     def spark(self) -> str:
-        """The form that Spark's `variant_get` takes.
+        """Write the path for Spark's `variant_get`.
 
         Raises InvalidPath for a key that Spark's path grammar cannot write (both kinds of quotes).
         """
@@ -92,7 +92,7 @@ class Path:
         return "".join(parts)
 
     def child(self, step: str | int) -> Path:
-        """This path with one more step."""
+        """Return this path with one more step."""
         return Path((*self.steps, step))
 
     @property
@@ -101,7 +101,7 @@ class Path:
         return Path(self.steps[:-1])
 
     def plain(self) -> str:
-        """The path as people write it: `$.commit.record['odd key'][0]`."""
+        """Write the path as people do: `$.commit.record['odd key'][0]`."""
         parts = ["$"]
         for step in self.steps:
             is_plain = isinstance(step, str) and PLAIN_NAME.fullmatch(step)
@@ -141,7 +141,7 @@ class ColumnPath:
 
 
 def leading_column(text: str) -> tuple[str, int]:
-    """The column name at the start of a text such as `event:a.b`, and the offset after it.
+    """Return the column name at the start of a text such as `event:a.b`, and the offset after it.
 
     Raises InvalidPath for a text that does not start with a name.
     """
@@ -183,7 +183,7 @@ def _unquote_identifier(text: str) -> str:
 
 
 def _parse_steps(text: str, position: int) -> tuple[tuple[str | int, ...], int]:
-    """The steps from `position` to the end, `::` or white space, and the offset after them."""
+    """Parse the steps from `position` to the end, `::` or white space; returns the offset, too."""
     steps: list[str | int] = []
     while position < len(text) and not text.startswith("::", position):
         if text[position].isspace():
@@ -224,7 +224,7 @@ def _parse_step(text: str, position: int) -> tuple[str | int, int]:
 
 
 def _parse_quoted(text: str, position: int, quote: str) -> tuple[str, int]:
-    """The key up to the closing `quote`, and the position after it."""
+    """Parse a key up to the closing `quote`; returns the position after it, too."""
     parts: list[str] = []
     while position < len(text):
         char = text[position]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far long work is; `str` gives a short sentence.
+    """The progress of long work; `str` makes a short sentence of it.
 
     `done` of `total` `unit` (`"bytes"`, `"rows"`, `"files"`) are `step` (`"read"`, `"copied"`,
     `"deleted"`). `total` is None while it is unknown. `files_written` is the number of files that
@@ -34,7 +34,7 @@ OnProgress = Callable[[Progress], object]
 
 
 def count_rows_read(progress: OnProgress | None) -> Callable[[int], None] | None:
-    """A function that takes the number of rows read since its last call, and reports the total."""
+    """Return a function that takes the rows read since its last call, and reports the total."""
     if progress is None:
         return None
     rows = 0

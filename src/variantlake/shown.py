@@ -1,4 +1,4 @@
-"""How public objects look at a prompt: one line, and completion with public names only."""
+"""Show public objects at a prompt: one line, and completion with public names only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
 from typing import Any
 
 MAX_LINE = 120
-"""Characters of a repr."""
+"""The most characters of a repr."""
 
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 48
@@ -53,7 +53,7 @@ class Result(Shown):
         return {item.name: _plain(getattr(self, item.name)) for item in fields(self)}
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: a line for each field that differs from its default."""
+        """Show a line for each field that differs from its default in a notebook."""
         rows = [(name, _text(value)) for name, value in _shown_fields(self)]
         return f"<p>{type(self).__name__}</p>{html_table((), rows)}"
 
@@ -66,7 +66,7 @@ class CommitResult(Result):
 
 
 def html_table(names: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """An HTML table for a notebook, with a header if there are names; None is an empty cell."""
+    """Write an HTML table for a notebook, with a header if there are names; None is empty."""
     import html  # loads slowly; only notebooks need it
 
     head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
@@ -78,17 +78,17 @@ def html_table(names: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def json_default(value: Any) -> str:
-    """A value that JSON cannot represent, as text."""
+    """Convert a value that JSON cannot represent to text."""
     return value.hex() if isinstance(value, bytes) else str(value)
 
 
 def shortened(text: str, length: int) -> str:
-    """The text, cut to `length` characters with an ellipsis at the end if it is longer."""
+    """Cut a text to `length` characters, with an ellipsis at the end if it is longer."""
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
 def utf8_text(text: str) -> str:
-    r"""A text that may contain a file name, with bytes that are not UTF-8 escaped as `\xff`."""
+    r"""Escape bytes that are not UTF-8, as a file name may have them, as `\xff`."""
     try:
         data = text.encode(errors="surrogateescape")
     except UnicodeEncodeError:  # a lone surrogate that stands for no byte
@@ -97,12 +97,12 @@ def utf8_text(text: str) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun: `1 file`, `2,000 files`."""
+    """Write a number with its noun: `1 file`, `2,000 files`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def size(count: int) -> str:
-    """A number of bytes for people: `1.5 MB`, in powers of ten."""
+    """Write a number of bytes for people: `1.5 MB`, in powers of ten."""
     for unit, scale in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if count >= scale:
             return f"{count / scale:.1f} {unit}"
@@ -110,7 +110,7 @@ def size(count: int) -> str:
 
 
 def _shown_fields(shown: Any) -> list[tuple[str, Any]]:
-    """The fields that differ from their default, `seconds` last."""
+    """Return the fields that differ from their default, `seconds` last."""
     shown_fields = []
     for item in sorted(fields(shown), key=lambda item: item.name == "seconds"):
         value = getattr(shown, item.name, None)
@@ -123,7 +123,7 @@ def _shown_fields(shown: Any) -> list[tuple[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """A field's value for JSON."""
+    """Convert a field's value for JSON."""
     if isinstance(value, dt.datetime):
         return value.isoformat()
     if isinstance(value, Mapping):

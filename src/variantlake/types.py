@@ -1,9 +1,8 @@
-"""THE table of Variant primitive types, and the types that shredding may give a `typed_value`.
+"""THE table of Variant primitive types, and the table of types that a `typed_value` may have.
 
-Everything else about types derives from the two tables here: ids and widths of the encoding, the
-class in which values compare equal, Arrow, Parquet, DDL and Spark names. A test fails when a type
-id is written elsewhere. Spec: VariantEncoding, "Encoding types"; VariantShredding, "Shredded Value
-Types".
+Everything else about types derives from these two tables: ids and widths of the encoding, classes
+of equal values, Arrow types, names in DDL. A test fails if another module writes a type id. Spec:
+VariantEncoding, "Encoding types"; VariantShredding, "Shredded Value Types".
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ class Primitive(enum.IntEnum):
 
 
 class Family(enum.Enum):
-    """Equivalence classes: values compare equal within one, never across two."""
+    """Equivalence classes: only values of the same class can be equal."""
 
     NULL = "null"
     BOOLEAN = "boolean"
@@ -86,7 +85,7 @@ VARIABLE = -1
 class PrimitiveInfo:
     """One row of the primitive table.
 
-    `width` is the bytes of data after the header byte (for decimals with the scale byte), or
+    `width` is the number of bytes after the header byte (for decimals with the scale byte), or
     VARIABLE.
     """
 
@@ -152,10 +151,10 @@ class Kind(enum.Enum):
 class KindInfo:
     """One row of the shredding table.
 
-    `primitives` are the encoded types whose values belong to the column (for decimals: all three
-    widths, within precision and scale). `ddl` is the name in printed DDL; `aliases` parse too.
-    `spark` is false if Spark 4.2 cannot read a Variant that holds the type.
-    `ordered` is false if statistics have no min and max (booleans, as in Delta Spark).
+    `primitives` are the encoded types of the column's values (for decimals: all three widths,
+    within precision and scale). `ddl` is the name in printed DDL; `aliases` parse too. `spark` is
+    false if Spark 4.2 cannot read a Variant that holds the type. `ordered` is false if statistics
+    have no min and max (booleans, as in Delta Spark).
     """
 
     kind: Kind
@@ -218,7 +217,7 @@ KIND_OF = {primitive: info.kind for info in KINDS.values() for primitive in info
 
 @dataclass(frozen=True, slots=True)
 class ShreddedType:
-    """The exact type of one `typed_value` leaf. `precision` and `scale` are 0 unless a decimal.
+    """The exact type of one `typed_value` leaf; only decimals have `precision` and `scale`.
 
     Raises InvalidSchema for a decimal outside 1 <= precision <= 38, 0 <= scale <= precision.
     """
@@ -257,7 +256,7 @@ class ShreddedType:
 
     @classmethod
     def parse(cls, text: str) -> ShreddedType:
-        """The type of a DDL name, in upper or lower case.
+        """Parse the name of a type in DDL, in upper or lower case.
 
         `DECIMAL` alone is DECIMAL(10,0), as in Spark. Raises InvalidSchema for an unknown name.
         """
@@ -275,7 +274,7 @@ class ShreddedType:
 
     @classmethod
     def from_arrow(cls, arrow: pa.DataType) -> ShreddedType:
-        """The shredded type that an Arrow type stores.
+        """Return the shredded type of an Arrow type.
 
         Raises InvalidSchema for a type that the shredding table does not have (unsigned integers,
         fixed-size binary, time in other units).

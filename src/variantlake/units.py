@@ -1,4 +1,4 @@
-"""Times, durations and sizes as users write them, in Python and on the command line."""
+"""Parse times, durations and sizes that users write, in Python and on the command line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SHIFTS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
 
 def moment(name: str, given: object) -> dt.datetime:
-    """An argument as a datetime with a time zone. Raises InvalidValue."""
+    """Convert an argument to a datetime with a time zone. Raises InvalidValue."""
     if isinstance(given, str):
         try:
             given = dt.datetime.fromisoformat(given.strip().removesuffix(" UTC"))
@@ -44,14 +44,14 @@ def moment(name: str, given: object) -> dt.datetime:
 
 
 def milliseconds(name: str, given: object, *, up: bool = False) -> int:
-    """A time as milliseconds since 1970, rounded down or up. Raises InvalidValue."""
+    """Convert a time to milliseconds since 1970, rounded down or up. Raises InvalidValue."""
     since = moment(name, given) - EPOCH
     millisecond = dt.timedelta(milliseconds=1)
     return -(-since // millisecond) if up else since // millisecond
 
 
 def seconds(name: str, given: object, *, unit: str = "s") -> float:
-    """A duration in seconds; a number without a unit is in `unit`. Raises InvalidValue."""
+    """Convert a duration to seconds; a number without a unit is in `unit`. Raises InvalidValue."""
     length = -1.0
     if isinstance(given, dt.timedelta):
         length = given.total_seconds()
@@ -65,7 +65,7 @@ def seconds(name: str, given: object, *, unit: str = "s") -> float:
 
 
 def size_bytes(name: str, given: object) -> int:
-    """A size in bytes. Raises InvalidValue."""
+    """Convert a size to bytes. Raises InvalidValue."""
     if isinstance(given, str) and (match := _SIZE.fullmatch(given.strip())):
         return int(match[1]) << _SHIFTS[match[2].lower()]
     if not isinstance(given, int) or isinstance(given, bool) or given < 0:
