@@ -73,7 +73,7 @@ class VersionComparison(Shown):
 def default_versions(
     history: Sequence[HistoryEntry], first: int | None, last: int | None, newest: int
 ) -> tuple[int, int]:
-    """The versions to compare if one or both are not given; `history` is newest first.
+    """Return the versions to compare if one or both are not given; `history` is newest first.
 
     If both are missing, the last commit that only rewrote files and the version before it. A
     missing `last` becomes `newest`, a missing `first` the version before `last`.
@@ -124,7 +124,7 @@ def check_rewrite(
 def digest_rows(
     snapshot: Snapshot, where: str | None = None, progress: OnProgress | None = None
 ) -> Digest:
-    """The digest of a version's rows, or of those that meet a condition. See `Table.digest`."""
+    """Digest the rows of a version, or those that meet a condition. See `Table.digest`."""
     check_before_read(snapshot)
     if where is None:
         return table_digest(snapshot, count_rows_read(progress))

@@ -39,7 +39,7 @@ class HealthFinding(Shown):
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields by name, for JSON."""
+        """Return the fields by name, for JSON."""
         return asdict(self)
 
 
@@ -65,7 +65,7 @@ class Health(Shown):
         return f"<p>{html.escape(repr(self))}</p>{lines}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON-ready values, with the version of their `format`. Sizes in bytes."""
+        """Return the report as JSON-ready values, with their `format` version; sizes in bytes."""
         return {
             "format": FORMAT,
             "version": self.version,

@@ -140,5 +140,5 @@ def _expected(plan: CompactionPlan, started: float) -> OptimizeResult:
 
 
 def _to_join(snapshot: Snapshot) -> tuple[int, int]:
-    """A measure that must shrink in each round: number of files, then negated sum of APART_TAG."""
+    """Return what must shrink each round: the file count, then minus the sum of APART_TAG."""
     return snapshot.files.num_rows, -sum(numbers_in(snapshot.files, APART_TAG))

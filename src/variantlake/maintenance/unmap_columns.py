@@ -69,7 +69,7 @@ def unmap_columns(
     _check_names(snapshot, schema)
     if dry_run:
         return optimize(snapshot, run, options=_ALL, dry_run=True)
-    # A column that stands in no file is hashed from files that are there, by one schema of both.
+    # With VOID columns, the proof would read old and new files by one schema, but names differ.
     digest = not any(kind == VOID for kind in types_in(schema))
     work = plan_compaction(snapshot, _ALL, digest=digest)
     metadata = replace(

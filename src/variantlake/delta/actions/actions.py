@@ -122,7 +122,7 @@ class AddCdcFile(Record):
     tags: StringMap | None = None
 
     def to_json(self) -> Json:
-        """The action's fields; the protocol fixes `dataChange` to false."""
+        """Return the action's fields; the protocol fixes `dataChange` to false."""
         return {**Record.to_json(self), "dataChange": False}
 
 
@@ -205,7 +205,7 @@ class DomainMetadata(Record):
 
 
 def natural(text: str) -> int | None:
-    """The natural number in a table property; None for other text or more than 18 digits."""
+    """Return the natural number in a table property; None for other text or more than 18 digits."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
 
 
@@ -240,7 +240,7 @@ class CommitInfo:
         return cls(fields)
 
     def to_json(self) -> Json:
-        """The action's fields."""
+        """Return the action's fields."""
         return dict(self.fields)
 
 
@@ -268,8 +268,8 @@ class CheckpointMetadata(Record):
 class UnknownAction(Record):
     """The name of an action that this version does not know.
 
-    Readers ignore it (PROTOCOL, "Protocol Evolution"). No checkpoint of ours may replace it,
-    because its content would be lost.
+    Readers ignore it (PROTOCOL, "Protocol Evolution"). We write no checkpoint of a log that has it,
+    because the checkpoint would lose its content.
     """
 
     KEY: ClassVar[str] = ""
@@ -336,7 +336,7 @@ def parse_action(line: bytes) -> Action | None:
 
 
 def parse_log(pieces: Iterable[bytes], file: str) -> Iterator[Action]:
-    """The actions of a log file, given in pieces of any size.
+    """Yield the actions of a log file, given in pieces of any size.
 
     Raises MalformedLog and LimitExceeded naming `file` and the line.
     """
@@ -360,7 +360,7 @@ def parse_line(line: bytes, file: str, number: int) -> Action | None:
 
 
 def serialise(actions: Iterable[Action]) -> bytes:
-    """The bytes of a log file: one action per line."""
+    """Return the bytes of a log file: one action per line."""
     return b"".join(
         orjson.dumps({action.KEY: action.to_json()}, option=orjson.OPT_APPEND_NEWLINE)
         for action in actions
@@ -368,7 +368,7 @@ def serialise(actions: Iterable[Action]) -> bytes:
 
 
 def info_of(actions: Iterable[Action]) -> CommitInfo | None:
-    """The commitInfo of a commit; None if it has none."""
+    """Return the commitInfo of a commit; None if it has none."""
     return next((action for action in actions if isinstance(action, CommitInfo)), None)
 
 

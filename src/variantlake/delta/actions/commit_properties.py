@@ -63,7 +63,7 @@ def takes_commit_properties(verb: Callable[P, R]) -> Callable[P, R]:
 
 
 def described(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of `commitInfo` that describe an operation: its parameters and `userMetadata`.
+    """Return the fields of `commitInfo` on an operation: its parameters and `userMetadata`.
 
     The user's properties are among the parameters too; those of the operation take precedence.
     """
@@ -75,7 +75,7 @@ def described(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def user_metadata() -> str | None:
-    """The properties of this context as text for `userMetadata`; None without any."""
+    """Return the properties of this context as text for `userMetadata`; None without any."""
     properties = _current.get()
     if properties is None or isinstance(properties, str):
         return properties
@@ -83,7 +83,7 @@ def user_metadata() -> str | None:
 
 
 def properties_in(info: Mapping[str, Any]) -> dict[str, str]:
-    """The named properties in `userMetadata`; empty if it is any other text."""
+    """Return the named properties in `userMetadata`; empty if it is any other text."""
     text = info.get(USER_METADATA)
     try:
         found = orjson.loads(text) if isinstance(text, str) else None

@@ -70,7 +70,7 @@ class Record:
         """Raise MalformedLog for an error other than a wrong type."""
 
     def to_json(self) -> Json:
-        """The fields that have a value; the protocol omits the others."""
+        """Return the fields that have a value; the protocol omits the others."""
         found: Json = {}
         for name, key, convert in _table(type(self)).writers:
             value = getattr(self, name)
@@ -80,7 +80,7 @@ class Record:
 
 
 def fields_of(record: type[Record]) -> tuple[Field, ...]:
-    """The fields of an action or of an object in one, in their order."""
+    """Return the fields of an action or of an object in one, in their order."""
     return _table(record).fields
 
 

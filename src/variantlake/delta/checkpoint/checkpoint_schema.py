@@ -99,7 +99,7 @@ class CheckpointRows:
         return pa.table({**columns, "add": self._adds(files)})
 
     def _adds(self, files: pa.Table, is_other: Any = None) -> pa.StructArray:
-        """The column `add`, null in the rows that belong to other actions."""
+        """Return the column `add`, null in the rows that belong to other actions."""
         columns: dict[str, Any] = {
             field.key: one_chunk(files[name])
             for name, field in ADD_FIELDS.items()
@@ -153,7 +153,7 @@ class CheckpointRows:
 
 
 def _small(key: str, actions: Sequence[Action]) -> Any:
-    """The column of one kind of action, null in the rows of other kinds."""
+    """Return the column of one kind of action, null in the rows of other kinds."""
     found = [action.to_json() if key == action.KEY else None for action in actions]
     return arrow_array([_fields(row, _SMALL[key]) for row in found], _SMALL[key])
 
@@ -165,7 +165,7 @@ def _with_keys(vectors: pa.StructArray) -> pa.Array[Any]:
 
 
 def _fields(row: Mapping[str, Any] | None, type_: Any) -> dict[str, Any] | None:
-    """The fields of an action that its column has, with maps as pairs."""
+    """Return the fields of an action that its column has, with maps as pairs."""
     if row is None:
         return None
     found: dict[str, Any] = {}

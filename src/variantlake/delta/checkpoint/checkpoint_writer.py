@@ -80,8 +80,8 @@ def write_state(store: Store, version: int, state: LogState, *, reuse: bool = Tr
 
     With `reuse`, some of them may be sidecars of the checkpoint before. If the state has no
     tombstones (None), reads them from the log. Otherwise like `write_checkpoint`. Raises
-    UnsupportedFeature, by name, for a protocol that we must not write, and for actions that a
-    checkpoint of ours would lose.
+    UnsupportedFeature, by name, for a protocol that we must not write, and for actions that our
+    checkpoint would lose.
     """
     protocol, metadata = state.protocol, state.metadata
     if protocol is None or metadata is None:
@@ -111,7 +111,7 @@ def write_state(store: Store, version: int, state: LogState, *, reuse: bool = Tr
 
 
 def check_actions_known(state: LogState | Snapshot) -> None:
-    """Raise UnsupportedFeature, by name, if a checkpoint of ours would lose actions."""
+    """Raise UnsupportedFeature, by name, if our checkpoint would lose actions."""
     if state.unknown_actions:
         names = sorted(state.unknown_actions)
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
@@ -166,7 +166,7 @@ def _write_v2(
 def _sidecars(
     state: LogState, protocol: Protocol, metadata: Metadata, reused: ReusedSidecars
 ) -> Iterator[CheckpointRows]:
-    """Yield the rows of each new sidecar. Tombstones get their own one, as they change most."""
+    """Yield the rows of each new sidecar. Tombstones get a separate one, as they change most."""
     removes: list[Action] = _tombstones(state, metadata)
     always = clustering_columns(state.domains)
     files = clustered_order(reused.others, metadata, state.domains, PIECE_FILES)
@@ -182,7 +182,7 @@ def _small_actions(state: LogState, protocol: Protocol, metadata: Metadata) -> l
 
 
 def _transactions(state: LogState, metadata: Metadata) -> list[Transaction]:
-    """The transactions that have not expired; by default they never do."""
+    """Return the transactions that have not expired; by default they never do."""
     oldest = _now() - property_millis(
         metadata.configuration, "delta.setTransactionRetentionDuration", "for ever"
     )
@@ -195,7 +195,7 @@ def _transactions(state: LogState, metadata: Metadata) -> list[Transaction]:
 
 
 def _tombstones(state: LogState, metadata: Metadata) -> list[Action]:
-    """The tombstones that have not expired: readers of older versions may need their files."""
+    """Return the unexpired tombstones, whose files readers of older versions may need."""
     oldest = _now() - property_millis(
         metadata.configuration, "delta.deletedFileRetentionDuration", "interval 1 week"
     )

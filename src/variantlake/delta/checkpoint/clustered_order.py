@@ -32,7 +32,7 @@ _MOST_READ = 4
 def clustered_order(
     files: LogicalFiles, metadata: Metadata, domains: Mapping[str, DomainMetadata], piece: int
 ) -> LogicalFiles:
-    """The files by the lower bounds of the first clustering path, then by their paths.
+    """Return the files by the lower bounds of the first clustering path, then by their paths.
 
     A writer reads the texts of `piece` files at a time. If it would have to read them too often, as
     for an unsorted table, sorts the files only within pieces. Returns them unchanged if the table
@@ -56,7 +56,7 @@ def clustered_order(
 def _first_path(
     schema: StructType, metadata: Metadata, domains: Mapping[str, DomainMetadata]
 ) -> ClusterPath | None:
-    """The first clustering path, by our property or by Delta's domain; None if there is none."""
+    """Return the first clustering path, by our property or Delta's domain, or None."""
     try:
         text = metadata.configuration.get(PROPERTY, "")
         if text:
@@ -71,7 +71,7 @@ def _first_path(
 
 
 def _lower_bounds(facts: LogFacts, path: ClusterPath) -> RawColumn | None:
-    """The lower bound of each file; for a Variant, only those of the first type found."""
+    """Return the lower bound of each file; for a Variant, only those of the first type found."""
     if path.path is None:
         column = facts.column(path.stored)
         stored = None if column is None else column.types[0]
@@ -104,7 +104,7 @@ def _rows(facts: LogFacts) -> Int64s:
 
 
 def _ordered(files: LogicalFiles, rows: Int64s, bound: RawColumn) -> Int64s:
-    """The rows in order. Reads the paths only of files with equal bounds or none."""
+    """Return the rows in order. Reads the paths only of files with equal bounds or none."""
     known = rows[bound.valid[rows]]
     values = bound.values[known]
     known = known[np.argsort(values, kind="stable")]
@@ -129,7 +129,7 @@ def _ordered(files: LogicalFiles, rows: Int64s, bound: RawColumn) -> Int64s:
 
 
 def _times_read(files: LogicalFiles, order: Int64s, piece: int) -> float:
-    """How often, on average, a write in this order unpacks the texts of a file."""
+    """Return how often, on average, a write in this order unpacks the texts of a file."""
     number, sizes = np.zeros(files.num_rows, np.int64), []
     start = 0
     for at, (texts, rows) in enumerate(files.runs()):

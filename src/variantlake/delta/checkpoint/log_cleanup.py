@@ -78,7 +78,7 @@ def clean_log(
 def _cutoff_checkpoint(
     entries: Sequence[Entry], properties: Mapping[str, str], expired: int
 ) -> int | None:
-    """The version of the newest checkpoint from which version `expired` can be read."""
+    """Return the version of the newest checkpoint from which version `expired` can be read."""
     versions = [found.version for found in all_checkpoints(entries) if found.version <= expired]
     # Below that version a cleanup must take all or nothing.
     least = natural(properties.get(PROTECTED, "0"))
@@ -90,7 +90,7 @@ def _cutoff_checkpoint(
 def _newest_expired(
     store: Store, entries: Sequence[Entry], properties: Mapping[str, str], cutoff: int
 ) -> int | None:
-    """The newest version whose commit is not younger than `cutoff`; None if there is none.
+    """Return the newest version whose commit is not younger than `cutoff`; None if there is none.
 
     By the time of its file, and by its in-commit timestamp too if the table has these.
     """

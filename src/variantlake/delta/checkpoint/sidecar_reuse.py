@@ -46,7 +46,7 @@ def no_sidecars(_store: Store, _version: int, state: LogState) -> ReusedSidecars
 
 
 def reusable_sidecars(store: Store, version: int, state: LogState) -> ReusedSidecars:
-    """The sidecars of the newest checkpoint up to `version` that hold nothing but files of `state`.
+    """Return the sidecars of the newest checkpoint up to `version` that have only files of `state`.
 
     No commit since then touches their files. Small ones are not reused, to keep their number low.
     Reuses none if the table's protocol or metadata changed, as the columns of a sidecar depend on

@@ -70,7 +70,7 @@ _BATCH_ROWS = 1 << 16
 def read_checkpoint(
     store: Store, checkpoint: CheckpointFiles, *, tombstones: bool = False
 ) -> LogState:
-    """The state that a checkpoint holds, with `removes` if `tombstones` is true.
+    """Read the state that a checkpoint holds, with `removes` if `tombstones` is true.
 
     Its protocol or metadata is None if the checkpoint has none; the caller must refuse such a
     state. Without `tombstones`, the files of a very large checkpoint are PartedFiles.
@@ -152,7 +152,7 @@ class CheckpointPart:
 
 
 def _parts_if_many(store: Store, paths: Sequence[str]) -> list[CheckpointPart]:
-    """The parts of a checkpoint's files; none for JSON, or for fewer rows than PARTED_FILES."""
+    """Return the parts of a checkpoint's files; none for JSON, or below PARTED_FILES rows."""
     if any(path.endswith(".json") for path in paths):
         return []
     parts = _parts(store, paths)
@@ -180,7 +180,7 @@ def _parts_of(store: Store, path: str) -> Iterator[CheckpointPart]:
 
 
 def read_tombstones(store: Store, checkpoint: CheckpointFiles) -> dict[Key, RemoveFile]:
-    """The tombstones that a checkpoint holds, by key. Does not read its adds.
+    """Read the tombstones that a checkpoint holds, by key. Does not read its adds.
 
     Raises as `read_checkpoint`.
     """
@@ -193,7 +193,7 @@ def read_tombstones(store: Store, checkpoint: CheckpointFiles) -> dict[Key, Remo
 
 
 def sidecar_paths(store: Store, checkpoint: CheckpointFiles) -> list[str]:
-    """The paths of a checkpoint's sidecars, from the table's root.
+    """Return the paths of a checkpoint's sidecars, from the table's root.
 
     Raises MalformedLog naming the file.
     """
@@ -202,20 +202,20 @@ def sidecar_paths(store: Store, checkpoint: CheckpointFiles) -> list[str]:
 
 
 def read_sidecar_actions(store: Store, checkpoint: CheckpointFiles) -> list[Action]:
-    """The protocol, metadata and sidecar actions of a checkpoint. Raises MalformedLog."""
+    """Read the protocol, metadata and sidecar actions of a checkpoint. Raises MalformedLog."""
     kinds = (Protocol, Metadata, Sidecar)
     found = [_read(store, entry.path, kinds, adds=False)[0] for entry in checkpoint.files]
     return [action for actions in found for action in actions]
 
 
 def sidecar_path(store: Store, sidecar: Sidecar) -> str:
-    """The path of a sidecar, from the table's root. Raises MalformedLog."""
+    """Return the path of a sidecar, from the table's root. Raises MalformedLog."""
     with named(store.join(SIDECARS)):
         return f"{SIDECARS}/{_sidecar_name(sidecar.path)}"
 
 
 def read_sidecar_paths(store: Store, sidecar: Sidecar) -> pa.Array[Any] | None:
-    """The decoded paths of the adds in a sidecar; None if it holds anything but adds.
+    """Read the decoded paths of the adds in a sidecar; None if it holds anything but adds.
 
     Raises MalformedLog naming the file, MissingSource.
     """
@@ -237,7 +237,7 @@ def read_sidecar_paths(store: Store, sidecar: Sidecar) -> pa.Array[Any] | None:
 def _read(
     store: Store, path: str, kinds: tuple[type[Action], ...], *, adds: bool = True
 ) -> tuple[list[Action], list[LogicalFiles]]:
-    """The actions of these kinds in one file, and the files of its adds if `adds` is true."""
+    """Read the actions of these kinds in one file, and the files of its adds if `adds` is true."""
     pieces = [*_pieces(store, path, kinds, adds=adds)]
     return [each for some, _ in pieces for each in some], [
         each for _, some in pieces for each in some
@@ -294,7 +294,7 @@ def _pieces(
 
 
 def _probe(column: pa.Field[Any]) -> str:
-    """A flat field of an action's column, enough to show which rows have the action."""
+    """Return a flat field of an action's column, enough to show which rows have the action."""
     fields: list[Any] = list(column.type) if isinstance(column.type, pa.StructType) else []
     parts = (each.name for each in fields if not pa.types.is_nested(each.type))
     part = next((name for name in parts if "." not in name), None)
@@ -302,7 +302,7 @@ def _probe(column: pa.Field[Any]) -> str:
 
 
 def _whole(parquet: pq.ParquetFile, group: int, table: pa.Table, name: str) -> pa.Table:
-    """The row group with the whole column if the `_probe` in `table` has values; most have none."""
+    """Read the whole column of a row group if its `_probe` in `table` has values; most do not."""
     return parquet.read_row_group(group, columns=[name]) if _is_any(table[name]) else table
 
 
@@ -359,7 +359,7 @@ def _removes_by_key(actions: list[Action], file: str) -> dict[Key, RemoveFile]:
 
 
 def _add_columns(add: pa.DataType) -> list[str]:
-    """The columns to read; statistics in struct form only if there is no text form."""
+    """Return the columns to read; statistics in struct form only if there is no text form."""
     if not isinstance(add, pa.StructType):
         raise MalformedLog("column `add` is not a struct")
     fields = [name for name in _ADD_KEYS if add.get_field_index(name) >= 0]
@@ -409,7 +409,7 @@ def _objects(table: pa.Table, kind: type[Action], file: str) -> Iterator[Action]
 
 
 def _add_files(table: pa.Table, file: str, texts: Sequence[str] = ()) -> pa.Table:
-    """The rows of `add` as FILES, with nulls for the columns in `texts`, which stay unread."""
+    """Read the rows of `add` as FILES, with nulls for the columns in `texts`, which stay unread."""
     with named(file):
         column: Any = table["add"]
         add: Any = pa.chunked_array(map(not_null, column.chunks), column.type)
@@ -452,7 +452,7 @@ def _records(column: Any, record: type[Record], name: str) -> Any:
 
 
 def _sidecar_name(path: str) -> str:
-    """The file name of a sidecar: all sidecars are in one folder, so the rest does not count."""
+    """Return the file name of a sidecar, which identifies it: all sidecars are in one folder."""
     check_absolute(path, AbsolutePaths.setting())
     name = decode_path(path).rpartition("/")[2]
     if name in ("", ".", ".."):

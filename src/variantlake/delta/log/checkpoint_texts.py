@@ -119,7 +119,7 @@ class CheckpointFile:
         return found if stay else []
 
     def field(self, group: int, path: Sequence[str]) -> Any:
-        """A field of the adds in a row group, as an array; None if the file has no such field.
+        """Read a field of the adds in a row group, as an array; None if the file has no such field.
 
         Raises MalformedLog.
         """
@@ -127,7 +127,7 @@ class CheckpointFile:
         return self._column(self.parquet, group, path, leaves) if leaves else None
 
     def encoded(self, group: int, key: str) -> Any:
-        """A map column of a row group, dictionary-encoded; None if it is not a map of strings."""
+        """Read a map of strings in a row group, dictionary-encoded; None for another type."""
         type_: Any = self._encoded.schema_arrow.field("add").type.field(key).type
         is_map = pa.types.is_map(type_) and all(
             pa.types.is_dictionary(each) and is_text(each.value_type)
@@ -291,7 +291,7 @@ class CheckpointTexts:
         return column
 
     def field(self, path: Sequence[str]) -> Any:
-        """A field of `add`, None if the file has no such field. Raises MalformedLog."""
+        """Return a field of `add`, None if the file has no such field. Raises MalformedLog."""
         column = self._file.field(self._group, path)
         if column is not None:
             self._check_rows(column, ".".join(path))
@@ -332,7 +332,7 @@ def _ranges(group: RowGroup, leaves: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _leaves_of(schema: SchemaNode, path: Sequence[str]) -> list[int]:
-    """The numbers of the leaves of a column, in order; `path` names its nodes from the root."""
+    """Return the numbers of a column's leaves, in order; `path` names its nodes from the root."""
     nodes = [schema]
     for name in path:
         nodes = [child for node in nodes for child in node.children if child.name == name]
@@ -346,7 +346,7 @@ def _leaves_of(schema: SchemaNode, path: Sequence[str]) -> list[int]:
 
 
 def not_null(array: Any) -> Any:
-    """The values that are not null, without a copy if all nulls come first."""
+    """Return the values that are not null, without a copy if all nulls come first."""
     count = array.null_count
     if not count or array.slice(0, count).null_count == count:
         return array.slice(count)
@@ -354,7 +354,7 @@ def not_null(array: Any) -> Any:
 
 
 def stats_of(add: Any, fields: set[str]) -> Any:
-    """The statistics of `add` as JSON texts; nulls if it has none of these `fields`."""
+    """Return the statistics of `add` as JSON texts; nulls if it has none of these `fields`."""
     if "stats" in fields:
         return of_type(pc.struct_field(add, "stats"), pa.string(), "add.stats")
     if "stats_parsed" in fields:

@@ -41,7 +41,7 @@ BLOCK_BYTES = 32 << 20
 
 
 def _keys(kind: FieldKind) -> dict[str, str]:
-    """The protocol's names of the fields of an `add` of one kind, by the column's name."""
+    """Return the protocol's names of the fields of an `add` of one kind, by the column's name."""
     return {field.name: field.key for field in ADD_FIELDS.values() if field.kind is kind}
 
 
@@ -50,7 +50,7 @@ _MEMBERS = [field.key for field in fields_of(AddFile)]
 
 
 def read_by_columns(pieces: Iterable[bytes], file: str) -> tuple[LogicalFiles, list[Action]]:
-    """The adds of a log file and its other actions; removes lose their statistics and tags.
+    """Read the adds of a log file and its other actions; removes lose their statistics and tags.
 
     `pieces` are of any size. Raises MalformedLog and LimitExceeded naming `file` and the line.
     """
@@ -142,7 +142,7 @@ class _Adds:
         return _Member(at, np.where(at >= 0, self._tape.nodes["tag"][at], NULL).astype(np.uint8))
 
     def _usual(self) -> Bools:
-        """The lines whose only action is an `add` with valid fields and no deletion vector."""
+        """Return the lines with only an `add`, which has valid fields and no deletion vector."""
         tape = self._tape
         first = tape.first[:-1]
         usual: Bools = (self._add >= 0) & (tape.status == 0)
@@ -171,7 +171,7 @@ class _Adds:
         return values
 
     def _entries(self, member: _Member) -> tuple[Int64s, Int64s]:
-        """The number of entries of each flat map (0 for others), and the nodes of all of them."""
+        """Return the number of entries of each flat map (0 for others), and all their nodes."""
         nodes = self._tape.nodes
         is_map = member.tags == OBJECT
         counts = np.where(is_map, nodes["extra"][member.at], 0).astype(np.int64)
@@ -181,7 +181,7 @@ class _Adds:
         return counts, starts + np.arange(len(starts))
 
     def _plain_map(self, member: _Member) -> Bools:
-        """The lines whose map has only strings and nulls as values, or whose member is no map."""
+        """Return the lines whose member is no map, or has only strings and nulls as values."""
         nodes = self._tape.nodes
         counts, entries = self._entries(member)
         whole = (member.tags != OBJECT) | (nodes["extra"][member.at] == counts)
@@ -192,7 +192,7 @@ class _Adds:
         return plain
 
     def table(self, rows: Int64s) -> pa.Table:
-        """These adds as rows of FILES."""
+        """Return these adds as rows of FILES."""
         columns: dict[str, Any] = {}
         for column, name in _STRINGS.items():
             columns[column] = self._strings(self._members[name].at[rows])
@@ -207,7 +207,7 @@ class _Adds:
         return pa.Table.from_arrays([columns[name] for name in FILES.names], schema=FILES)
 
     def _strings(self, at: Int64s) -> Any:
-        """The texts of STRING nodes; null for other nodes and for absent ones."""
+        """Return the texts of STRING nodes; null for other nodes and for absent ones."""
         nodes = self._tape.nodes
         there = (at >= 0) & (nodes["tag"][at] == STRING)
         sizes = np.where(there, nodes["extra"][at], 0)

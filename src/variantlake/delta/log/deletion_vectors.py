@@ -34,13 +34,13 @@ _OLDER_MAGIC = 1681511376
 _FILE_VERSION = 1
 _UUID_CHARACTERS = 20
 _FRAME = 4
-"""Bytes before the data (its size) and behind it (its checksum) in a file."""
+"""Bytes before the data (its size) and after it (its checksum) in a file."""
 
 
 def deleted_rows(
     store: Store, vector: DeletionVectorDescriptor, num_records: int
 ) -> npt.NDArray[np.int64]:
-    """The deleted rows of a file of `num_records` rows: 0-based, rising, in an int64 array.
+    """Read the deleted rows of a file of `num_records` rows: 0-based, rising, in an int64 array.
 
     Raises MalformedLog if the vector does not match its descriptor. The error names the vector's
     file or, for an inline vector, the file of the log that holds it. Raises MissingSource for a
@@ -92,12 +92,12 @@ def _log_file(store: Store, vector: DeletionVectorDescriptor) -> tuple[str, str]
 
 
 def vector_location(store: Store, vector: DeletionVectorDescriptor) -> str:
-    """The file of a vector that is not inline, in the form of `Snapshot.location`."""
+    """Return the file of a vector that is not inline, in the form of `Snapshot.location`."""
     return locate(vector_path(store, vector), store.uri)
 
 
 def vector_path(store: Store, vector: DeletionVectorDescriptor) -> str:
-    """The file of a vector that is not inline, as a path in the log. Raises MalformedLog."""
+    """Return the file of a vector that is not inline, as a path in the log. Raises MalformedLog."""
     if vector.storage_type == "p":
         return vector.path_or_inline_dv
     text = vector.path_or_inline_dv
@@ -119,7 +119,7 @@ def _inline(vector: DeletionVectorDescriptor) -> bytes:
 
 
 def _stored(place: str, vector: DeletionVectorDescriptor) -> bytes:
-    """The vector in a file: big-endian size, data, CRC-32 of the data."""
+    """Read the vector in a file: big-endian size, data, CRC-32 of the data."""
     store, name = store_of(place)
     version = store.read_range(name, 0, 1)
     if version != bytes([_FILE_VERSION]):
@@ -152,7 +152,7 @@ def _rows(data: bytes, cardinality: int, num_records: int) -> npt.NDArray[np.int
 
 
 def _deserialised(data: bytes, cardinality: int) -> npt.NDArray[np.int64]:
-    """The rows of a bitmap in either form; checks their number before it allocates memory."""
+    """Read the rows of a bitmap in either form; checks their number before it allocates memory."""
     magic = data[:4]
     bitmaps: list[tuple[int, Any]]
     if int.from_bytes(magic, "little") == _MAGIC:
@@ -171,7 +171,7 @@ def _deserialised(data: bytes, cardinality: int) -> npt.NDArray[np.int64]:
 
 
 def _older_bitmaps(data: bytes) -> list[tuple[int, Any]]:
-    """The bitmaps of the older form: a count, then for each 2^32 rows a size and a bitmap."""
+    """Read the bitmaps of the older form: a count, then for each 2^32 rows a size and a bitmap."""
     count, position = int.from_bytes(data[4:8], "big"), 8
     bitmaps = []
     for high in range(count):

@@ -27,7 +27,7 @@ KEY_END = "\0"
 
 
 def keys_of(files: LogicalFiles) -> Any:
-    """The keys of files as text."""
+    """Return the keys of files as text."""
     paths = decoded_paths(files["path"])
     vectors = files["deletion_vector"]
     if vectors.null_count == len(vectors):
@@ -38,7 +38,7 @@ def keys_of(files: LogicalFiles) -> Any:
 
 
 def key_text(key: Key) -> str:
-    """A key as text."""
+    """Return a key as text."""
     path, vector = key
     return path if vector is None else f"{path}{KEY_END}{vector}"
 
@@ -56,7 +56,7 @@ def check_unique_paths(files: LogicalFiles) -> None:
 
 
 def key_of(action: AddFile | RemoveFile) -> Key:
-    """The key of the file that an action adds or removes."""
+    """Return the key of the file that an action adds or removes."""
     path, vector = action.key
     return (decode_path(path) if "%" in path or ":" in path else path, vector)
 

@@ -50,12 +50,12 @@ class AbsolutePaths(enum.StrEnum):
 
     @classmethod
     def setting(cls) -> AbsolutePaths:
-        """The setting of this process. Raises InvalidValue for an unknown value."""
+        """Return the setting of this process. Raises InvalidValue for an unknown value."""
         return cls.of(os.environ.get(ABSOLUTE_PATHS) or cls.ALLOW, ABSOLUTE_PATHS)
 
     @classmethod
     def of(cls, value: str, name: str) -> AbsolutePaths:
-        """The policy `value`, which `name` is set to. Raises InvalidValue for an unknown value."""
+        """Return the policy `value`, given for `name`. Raises InvalidValue for an unknown value."""
         try:
             return cls(value)
         except ValueError:
@@ -78,7 +78,7 @@ def set_absolute_paths(policy: Literal["allow", "refuse"]) -> None:
 
 
 def encode_path(path: str) -> str:
-    """A relative path as the log writes it."""
+    """Return a relative path as the log writes it."""
     return urllib.parse.quote(path, safe=_UNESCAPED)
 
 
@@ -119,7 +119,7 @@ def check_paths(paths: pa.ChunkedArray[Any], policy: AbsolutePaths) -> None:
 
 
 def _special_paths(paths: pa.ChunkedArray[Any]) -> list[str]:
-    """The paths that are not plain relative names."""
+    """Return the paths that are not plain relative names."""
     chunks = [chunk for chunk in paths.chunks if len(chunk) and _may_be_special(chunk)]
     some = pa.chunked_array(chunks, pa.string())
     found: list[Any] = some.filter(pc.match_substring_regex(some, _SPECIAL)).to_pylist()
@@ -147,7 +147,7 @@ def _has_byte(data: npt.NDArray[np.uint8], wanted: bytes) -> bool:
 
 
 def _bytes(paths: Any) -> tuple[npt.NDArray[np.uint8], Int64s, Int64s]:
-    """The bytes of an array of strings without nulls, and where in them each begins and ends."""
+    """Return the bytes of an array of strings without nulls, and each string's begin and end."""
     _, offsets, data = paths.buffers()
     if not len(paths) or data is None:
         return np.zeros(0, np.uint8), np.zeros(len(paths), np.int64), np.zeros(len(paths), np.int64)
@@ -185,13 +185,13 @@ def is_absolute(path: str) -> bool:
 
 
 def absolute_paths(files: SupportsColumns) -> list[str]:
-    """The absolute paths of a table's data files and deletion vectors, as in the log, each once."""
+    """Return the distinct absolute paths, as in the log, of data files and deletion vectors."""
     found = [path for path in _special_paths(files["path"]) if is_absolute(path)]
     return list(dict.fromkeys(found + absolute_vectors(files["deletion_vector"])))
 
 
 def absolute_vectors(vectors: pa.ChunkedArray[Any]) -> list[str]:
-    """The absolute paths of deletion vectors. Spec: PROTOCOL, storage type `p`."""
+    """Return the absolute paths of deletion vectors. Spec: PROTOCOL, storage type `p`."""
     if vectors.null_count == len(vectors):
         return []
     there: Any = vectors.drop_null()
@@ -201,7 +201,7 @@ def absolute_vectors(vectors: pa.ChunkedArray[Any]) -> list[str]:
 
 
 def locate(path: str, root: str) -> str:
-    """Where the file is: a plain path on a local disk, else a URL, neither percent-encoded.
+    """Return where the file is: a plain path on a local disk, else a URL, neither percent-encoded.
 
     `root` is the table's own location, in the same form. Raises MalformedLog as `check_paths`.
     """
@@ -230,7 +230,7 @@ def located(paths: pa.ChunkedArray[Any], root: str) -> list[str]:
 
 
 def _inside(path: str) -> str:
-    """A relative path, decoded and without `.` and `..`. Raises MalformedLog as `check_paths`."""
+    """Decode a relative path and remove `.` and `..`. Raises MalformedLog as `check_paths`."""
     steps: list[str] = []
     decoded = decode_path(path)
     for step in decoded.split("/"):

@@ -64,7 +64,7 @@ def check_same_table(snapshot: Snapshot, newest: Snapshot) -> None:
 
 
 def _newest_if_changed(snapshot: Snapshot) -> int | None:
-    """The log's newest version; None if the log still holds the snapshot's version unchanged.
+    """Return the log's newest version, None if the log still has the snapshot's version unchanged.
 
     If the snapshot's last log file was rewritten, at most the snapshot's version.
     """
@@ -89,7 +89,7 @@ def _says_the_same(snapshot: Snapshot, now: Entry) -> bool:
 
 
 def replaced(store: Store) -> TableReplaced:
-    """The error for another table at the location of the one that was opened."""
+    """Return the error for another table at the location of the one that was opened."""
     return TableReplaced(
         "the table was replaced by another one since it was opened",
         file=store.uri,

@@ -21,7 +21,7 @@ MAX_HINT_BYTES = 1 << 20
 
 
 def read_last_checkpoint(store: Store) -> int | None:
-    """The version that the hint names; None if the hint is absent, unreadable or invalid.
+    """Read the version that the hint names; None if the hint is absent, unreadable or invalid.
 
     It is only a hint: a listing decides which checkpoints exist.
     """
@@ -56,7 +56,7 @@ def checksum(document: dict[str, Any]) -> str:
 
 
 def canonical(document: Any) -> str:
-    """The canonical form of a JSON value, as the protocol defines it."""
+    """Return the canonical form of a JSON value, as the protocol defines it."""
     pairs = sorted(_pairs(document, ""), key=lambda pair: pair[0].encode())
     return ",".join(f"{path}={value}" for path, value in pairs)
 

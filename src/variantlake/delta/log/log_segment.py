@@ -62,22 +62,22 @@ class _Listing:
 
 
 def commit_path(version: int) -> str:
-    """The file of a commit, from the table's root."""
+    """Return the file of a commit, from the table's root."""
     return f"{LOG}/{version:020d}.json"
 
 
 def compaction_path(first: int, last: int) -> str:
-    """The file of the log compaction of some commits, from the table's root."""
+    """Return the file of the log compaction of some commits, from the table's root."""
     return f"{LOG}/{first:020d}.{last:020d}.compacted.json"
 
 
 def checksum_path(version: int) -> str:
-    """The file of a version's checksum, from the table's root."""
+    """Return the file of a version's checksum, from the table's root."""
     return f"{LOG}/{version:020d}.crc"
 
 
 def commit_version(path: str) -> int | None:
-    """The version of a commit file, None for any other file."""
+    """Return the version of a commit file, None for any other file."""
     match = _COMMIT.fullmatch(path.rpartition("/")[2])
     return int(match[1]) if match else None
 
@@ -85,7 +85,7 @@ def commit_version(path: str) -> int | None:
 def find_segment(
     store: Store, version: int | None = None, *, without: Collection[int] = ()
 ) -> LogSegment:
-    """The files for `version`, the newest if None.
+    """Return the files for `version`, the newest if None.
 
     Skips checkpoints of the versions in `without`, which turned out unreadable.
     Raises NotADeltaTable for a location without a log, MissingSource for a version that does not
@@ -133,7 +133,7 @@ def has_log(store: Store) -> bool:
 
 
 def commits_after(store: Store, version: int, last: Entry) -> list[Entry] | None:
-    """The commits that follow `version` without a hole, in order.
+    """Return the commits that follow `version` without a hole, in order.
 
     None if they may not belong to it: `last`, the file that the version ends with, changed or is
     gone, or the later commits have a hole. Then the log was cleaned up or replaced.
@@ -149,7 +149,7 @@ def commits_after(store: Store, version: int, last: Entry) -> list[Entry] | None
 
 
 def _commits_from(store: Store, version: int) -> dict[int, Entry]:
-    """The commits from `version` on.
+    """Return the commits from `version` on.
 
     On a local disk it looks them up one by one, up to two missing ones in a row: the time of a
     listing grows with the log.
@@ -168,13 +168,13 @@ def _commits_from(store: Store, version: int) -> dict[int, Entry]:
 
 
 def all_commits(store: Store, last: int | None = None) -> dict[int, Entry]:
-    """Every commit file of the log, up to `last` unless it is None; by version, oldest first."""
+    """Return the log's commit files by version, oldest first; up to `last` unless it is None."""
     commits = _read_names(store.list_from(LOG)).commits
     return {v: commits[v] for v in sorted(commits) if last is None or v <= last}
 
 
 def all_checkpoints(entries: Iterable[Entry]) -> tuple[CheckpointFiles, ...]:
-    """The complete checkpoints among these files of the log."""
+    """Return the complete checkpoints among these files of the log."""
     return _read_names(entries).checkpoints
 
 
@@ -196,7 +196,7 @@ def _segment(
     checkpoint: CheckpointFiles | None = None
     for found in listing.checkpoints:
         newer = checkpoint is None or checkpoint.version <= found.version
-        # Of several for one version the classic one stands last, and will do.
+        # Of several checkpoints of one version, this takes the last, which is the classic one.
         if newer and found.version <= target and found.version not in without:
             checkpoint = found
     first = 0 if checkpoint is None else checkpoint.version + 1
@@ -218,10 +218,11 @@ def _segment(
 
 
 def _compacted(listing: _Listing, first: int, target: int) -> tuple[Entry, ...]:
-    """The commits from `first` to `target` with log compactions for those that they cover.
+    """Return the commits from `first` to `target` with log compactions for those that they cover.
 
-    Of several that start at one version it takes the longest. The last commit is always included:
-    only it has its `commitInfo`, and to apply its other actions twice changes nothing.
+    Of several compactions that start at one version it takes the longest. The last commit is always
+    included, because no compaction has its `commitInfo`; applying its other actions twice does no
+    harm.
     """
     found: list[Entry] = []
     number, shorter = first, False

@@ -43,7 +43,7 @@ def _type(field: Field, *, keys: bool) -> Any:
 
 
 def struct_type(record: type[Record], *, keys: bool, without: Sequence[str] = ()) -> Any:
-    """The Arrow struct of an action, by the protocol's spelling (`keys`) or by names as here."""
+    """Return the Arrow struct of an action, in the protocol's spelling (`keys`) or in our names."""
     return pa.struct(
         [
             (field.key if keys else field.name, _type(field, keys=keys))
@@ -123,7 +123,7 @@ class LogicalFiles:
 
     @staticmethod
     def joined(parts: Iterable[LogicalFiles]) -> LogicalFiles:
-        """The files of all parts, one part after the other."""
+        """Return the files of all parts, one part after the other."""
         found = [part for part in parts if part.num_rows]
         texts = {number: each for part in found for number, each in part.texts.items()}
         return LogicalFiles(
@@ -134,7 +134,7 @@ class LogicalFiles:
         )
 
     def of_batches(self, batches: Sequence[pa.RecordBatch]) -> LogicalFiles:
-        """Some of the batches of `listed`, or of rows of them; each has rows of one FileTexts."""
+        """Return some batches of `listed`, or of rows of them; each has rows of one FileTexts."""
         found = [batch for batch in batches if batch.num_rows]
         numbers = {batch.column("origin")[0].as_py() >> _ORIGIN_BITS for batch in found}
         table = pa.Table.from_batches(found, schema=_LISTED)
@@ -166,11 +166,11 @@ class LogicalFiles:
         return _of_stream, (sink.getvalue(),)
 
     def take(self, rows: Int64s) -> LogicalFiles:
-        """The files at these places, in this order."""
+        """Return the files at these places, in this order."""
         return LogicalFiles(take_of_batches(self.listed, rows), self.texts)
 
     def filter(self, chosen: Any) -> LogicalFiles:
-        """The files for which an array of truth values is true."""
+        """Return the files for which an array of truth values is true."""
         return LogicalFiles(self.listed.filter(chosen), self.texts)
 
     def slice(self, start: int, count: int | None = None) -> LogicalFiles:
@@ -178,13 +178,13 @@ class LogicalFiles:
         return LogicalFiles(self.listed.slice(start, count), self.texts)
 
     def without(self, name: str) -> LogicalFiles:
-        """The same files with nulls in a column of `listed`."""
+        """Return the same files with nulls in a column of `listed`."""
         place = _LISTED.get_field_index(name)
         nulls = _nulls(self.num_rows, _LISTED.field(place).type)
         return LogicalFiles(self.listed.set_column(place, _LISTED.field(place), nulls), self.texts)
 
     def whole(self, *, texts: bool = True) -> pa.Table:
-        """A table with all columns of FILES; without `texts`, TEXTS are null."""
+        """Return a table with all columns of FILES; without `texts`, TEXTS are null."""
         columns = [
             self[field.name]
             if texts or field.name not in TEXTS
@@ -194,7 +194,7 @@ class LogicalFiles:
         return pa.Table.from_arrays(columns, schema=FILES)
 
     def odd_paths(self) -> Any:
-        """The paths, except those of FileTexts whose paths are all plain."""
+        """Return the paths, except those of FileTexts whose paths are all plain."""
         odd = [number for number, texts in self.texts.items() if not texts.is_plain]
         if not odd:
             return pa.chunked_array([], pa.string())
@@ -208,7 +208,7 @@ class LogicalFiles:
         return _runs(numpy_array(self.listed["origin"]), self.texts)
 
     def _text(self, name: str) -> Any:
-        """A column that is not listed; each FileTexts is asked once."""
+        """Return a column that is not listed; each FileTexts is asked once."""
         origins = numpy_array(self.listed["origin"])
         numbers = origins >> _ORIGIN_BITS
         rising = bool((numbers[1:] >= numbers[:-1]).all())
@@ -247,7 +247,7 @@ def _runs(origins: Int64s, texts: Mapping[int, FileTexts]) -> list[tuple[FileTex
 
 
 def _shared(rows: Int64s) -> Int64s:
-    """The same rows; most are a whole run, and such runs share their numbers."""
+    """Return the same rows; most are a whole run, and such runs share their numbers."""
     run = run_of(rows)
     return rows.copy() if run is None else _many_rows(1 << run.stop.bit_length())[run]
 
@@ -282,7 +282,7 @@ def _nulls(count: int, type_: pa.DataType) -> Any:
 
 
 def files_of(adds: Sequence[AddFile]) -> LogicalFiles:
-    """The rows of these adds, in their order."""
+    """Return the rows of these adds, in their order."""
     columns = [
         _column(field, list(map(attrgetter(name), adds))) for name, field in ADD_FIELDS.items()
     ]
@@ -290,7 +290,7 @@ def files_of(adds: Sequence[AddFile]) -> LogicalFiles:
 
 
 def adds_of(files: LogicalFiles, *, texts: bool = True) -> Iterator[AddFile]:
-    """The adds of these rows, in their order, without statistics and tags if not `texts`.
+    """Yield the adds of these rows, in their order, without statistics and tags if not `texts`.
 
     Only some thousands of them are in memory at a time.
     """
@@ -305,7 +305,7 @@ def adds_of(files: LogicalFiles, *, texts: bool = True) -> Iterator[AddFile]:
 
 
 def values(array: Any) -> list[Any]:
-    """An Arrow array, column or batch as Python values; maps are dictionaries.
+    """Return an Arrow array, column or batch as Python values; maps are dictionaries.
 
     Raises MalformedLog for a map with a key twice.
     """
@@ -317,13 +317,13 @@ def values(array: Any) -> list[Any]:
 
 
 def one_chunk(column: Any) -> Any:
-    """A column as one array."""
+    """Return a column as one array."""
     combined = column.combine_chunks()
     return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
 
 
 def take_of_batches(table: pa.Table, rows: Int64s) -> pa.Table:
-    """These rows of a table, in this order.
+    """Return these rows of a table, in this order.
 
     Takes from each batch with such rows: PyArrow would first join all batches, with every string.
     """

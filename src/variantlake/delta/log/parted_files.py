@@ -106,17 +106,17 @@ class PartedFiles(LogicalFiles):
         return bytes_of(first) * self.most_rows // first.num_rows
 
     def obeying(self, policy: AbsolutePaths) -> PartedFiles:
-        """The same files; `read` checks their paths against this policy."""
+        """Return the same files; `read` checks their paths against this policy."""
         return PartedFiles(self.parts, self._added, self._gone, policy)
 
     def changed(self, keys: pa.ChunkedArray[Any], added: LogicalFiles) -> PartedFiles:
-        """The files after commits that touch these keys, given as text, and add `added`."""
+        """Return the files after commits that touch these keys, given as text, and add `added`."""
         kept = self._added.of_batches([*without_keys(self._added, keys, PathIndex())])
         gone = pa.chunked_array([*self._gone.chunks, *keys.chunks], pa.string())
         return PartedFiles(self.parts, LogicalFiles.joined([kept, added]), gone, self._policy)
 
     def shares(self) -> list[PartedFiles]:
-        """The same files in order: one share for each part, and one for the added files."""
+        """Return the same files in order: one share for each part, and one for the added files."""
         shares = [PartedFiles([part], None, self._gone, self._policy) for part in self.parts]
         return [*shares, PartedFiles((), self._added, None, self._policy)]
 
@@ -159,7 +159,7 @@ def is_unread(files: LogicalFiles) -> TypeGuard[PartedFiles]:
 
 
 def index_of(parts: Iterable[LogicalFiles]) -> PathIndex:
-    """An index of the hashes that CheckpointTexts already have; other batches are hashed later."""
+    """Return an index of the hashes that CheckpointTexts have already; others are hashed later."""
     index = PathIndex()
     for part in parts:
         for texts in part.texts.values():

@@ -43,7 +43,7 @@ class PathIndex:
         self._batches[_key(origin)] = _Batch(origin, hashes)
 
     def hashes(self, files: LogicalFiles, batch: pa.RecordBatch) -> Hashes:
-        """The sorted hashes of a batch of `listed`."""
+        """Return the sorted hashes of a batch of `listed`."""
         origin = batch.column("origin")
         if _key(origin) not in self._batches:
             paths = decoded_paths(files.of_batches([batch])["path"])
@@ -57,7 +57,7 @@ class PathIndex:
         return bool(len(hashes)) and bool((hashes[places] == wanted).any())
 
     def of(self, files: LogicalFiles) -> PathIndex:
-        """A new index with the known hashes of the batches of these files alone."""
+        """Return a new index with the known hashes of the batches of these files alone."""
         index = PathIndex()
         for origin in files.listed["origin"].chunks:
             key = _key(origin)
@@ -67,7 +67,7 @@ class PathIndex:
 
 
 def hashes_of(texts: Any) -> Hashes:
-    """The hashes of an Arrow array of strings without nulls."""
+    """Return the hashes of an Arrow array of strings without nulls."""
     _, offsets, data = texts.buffers()
     hashes = np.empty(len(texts), np.int64)
     places = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
@@ -76,7 +76,7 @@ def hashes_of(texts: Any) -> Hashes:
 
 
 def repeated(texts: pa.ChunkedArray[Any]) -> Int64s:
-    """The rows of texts, without nulls, whose hash occurs more than once.
+    """Return the rows of texts, without nulls, whose hash occurs more than once.
 
     Mostly there are none, and the caller need not compare texts.
     """
@@ -88,7 +88,7 @@ def repeated(texts: pa.ChunkedArray[Any]) -> Int64s:
 
 
 def repeated_hashes(parts: Sequence[Hashes]) -> Hashes:
-    """The hashes that occur more than once; one that occurs n times is there n - 1 times."""
+    """Return the hashes that occur more than once: n - 1 times each, if n times in `parts`."""
     order = np.concatenate([*parts, np.zeros(0, np.int64)])
     order.sort()
     found: Hashes = order[1:][order[1:] == order[:-1]]
@@ -96,6 +96,6 @@ def repeated_hashes(parts: Sequence[Hashes]) -> Hashes:
 
 
 def _key(origin: Any) -> tuple[int, ...]:
-    """The length, offset and buffer addresses of a column: its identity in memory."""
+    """Return the length, offset and buffer addresses of a column: its identity in memory."""
     places = [0 if buffer is None else buffer.address for buffer in origin.buffers()]
     return (len(origin), origin.offset, *places)

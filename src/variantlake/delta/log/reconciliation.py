@@ -70,7 +70,7 @@ class LogState:
 
 
 def read_commit(store: Store, path: str) -> list[Action]:
-    """The actions of one commit file.
+    """Read the actions of one commit file.
 
     An empty file gives no actions, as in Delta Spark: such a version changes nothing.
 
@@ -122,7 +122,7 @@ def _check_adds(commit: Commit) -> None:
 
 
 def apply_commits(state: LogState, commits: Iterable[list[Action] | Commit]) -> LogState:
-    """The state after these commits, oldest first."""
+    """Return the state after these commits, oldest first."""
     protocol, metadata, info = state.protocol, state.metadata, state.commit_info
     transactions, domains = dict(state.transactions), dict(state.domains)
     unknown = set(state.unknown_actions)
@@ -202,7 +202,7 @@ class _FileChanges:
             self.removes[key] = action
 
     def applied(self, files: LogicalFiles, index: PathIndex) -> LogicalFiles:
-        """The files after the changes. Batches without changes keep their memory."""
+        """Return the files after the changes. Batches without changes keep their memory."""
         self._flush()
         if not self._keys:
             return files
@@ -231,7 +231,7 @@ class _FileChanges:
 
 
 def _superseded(keys: pa.ChunkedArray[Any]) -> Bools:
-    """A mask of the rows whose key occurs again in a later row."""
+    """Return a mask of the rows whose key occurs again in a later row."""
     rows, found = repeated(keys), np.zeros(len(keys), np.bool_)
     if len(rows):
         encoded: Any = one_chunk(keys.take(arrow_array(rows))).dictionary_encode()
@@ -246,7 +246,7 @@ _FEW_ROWS, _MANY_BATCHES = 4096, 8
 
 
 def _merged(files: LogicalFiles) -> LogicalFiles:
-    """The same files; joins small batches if there are many."""
+    """Return the same files; joins small batches if there are many."""
     batches = files.listed.to_batches()
     if sum(batch.num_rows < _FEW_ROWS for batch in batches) <= _MANY_BATCHES:
         return files.of_batches(batches)
@@ -277,7 +277,7 @@ def _check_commit(actions: Sequence[Action]) -> None:
 
 
 def _single(action: Action) -> tuple[str, ...]:
-    """A name for an action of which a commit may have only one; empty for other actions."""
+    """Return a name for an action of which a commit may have only one; empty for other actions."""
     match action:
         case Protocol() | Metadata():
             return (action.KEY, "actions")

@@ -198,7 +198,7 @@ class Snapshot(Shown):
         return snapshot(segment.version, segment.last, state)
 
     def refresh(self) -> Snapshot:
-        """The newest version; reads only what was committed since, and is `self` if nothing was.
+        """Return the newest version; reads only later commits, and returns `self` without any.
 
         If the log no longer holds this version as it was read, reads the whole log, which may then
         be another table's. Raises as `read`.
@@ -237,7 +237,7 @@ class Snapshot(Shown):
         )
 
     def state(self) -> LogState:
-        """The state of the log at this version, to apply later commits to."""
+        """Return the state of the log at this version, to apply later commits to."""
         return LogState(
             protocol=self.protocol,
             metadata=self.metadata,
@@ -281,11 +281,11 @@ class Snapshot(Shown):
         return replace(self, files=files_of(()), transactions={}, domains={}, commit_info=None)
 
     def add_files(self) -> Iterator[AddFile]:
-        """The files one by one; for many files work on the columns of `files` instead."""
+        """Return the files one by one; for many files work on the columns of `files` instead."""
         return adds_of(self.files)
 
     def location(self, path: str) -> str:
-        """Where a file is: a plain path on a local disk, else a URL, not percent-encoded."""
+        """Return where a file is: a plain path on a local disk, else a URL, not percent-encoded."""
         return locate(path, self.store.uri)
 
     def has_stored_names(self, footer: Footer) -> bool:
@@ -317,7 +317,7 @@ class Snapshot(Shown):
             )
 
     def history(self, limit: int | None = None) -> list[HistoryEntry]:
-        """The commits up to this version that the log still holds, newest first."""
+        """Return the commits up to this version that the log still holds, newest first."""
         commits = all_commits(self.store, self.version)
         times = file_times(commits, self.metadata)
         found: list[HistoryEntry] = []
@@ -439,7 +439,7 @@ def _check_metadata(metadata: Metadata, schema: StructType) -> None:
 
 
 def _history_entry(store: Store, version: int, entry: Entry, written: int | None) -> HistoryEntry:
-    """The entry of a commit; `written` is its time by its file, None if it has a timestamp."""
+    """Return the entry of a commit; `written` is its file's time, None if it has a timestamp."""
     info = info_of(read_commit(store, entry.path))
     stamped = None if info is None else info.in_commit_timestamp
     time = next(each for each in (written, stamped, entry.modified) if each is not None)

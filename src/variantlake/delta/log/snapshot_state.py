@@ -43,7 +43,7 @@ _THREADS = min(4, os.cpu_count() or 1)
 def read_state(
     store: Store, version: int | None, *, tombstones: bool = False, compactions: bool = True
 ) -> tuple[LogSegment, LogState]:
-    """The log files of `version` (the newest if None) and the state that they make.
+    """Return the log files of `version` (the newest if None) and the state that they make.
 
     If a checkpoint is unreadable, an older one or none takes its place. If log compactions are
     broken, or disagree with the checksum of the version, their commits are read instead; without
@@ -92,7 +92,7 @@ def _check_complete(store: Store, checkpoint: CheckpointFiles, state: LogState) 
 
 
 def read_removes(store: Store, version: int) -> Mapping[Key, RemoveFile]:
-    """The tombstones in the log of `version`, as `LogState.removes`.
+    """Read the tombstones in the log of `version`, as `LogState.removes`.
 
     Does not read the adds of the checkpoint if it is readable. Raises as `read_state`.
     """
@@ -113,7 +113,7 @@ def _by_commits(store: Store, segment: LogSegment, state: LogState) -> LogState:
 
 
 def _by_compactions(store: Store, segment: LogSegment, state: LogState) -> LogState | None:
-    """The state by log compactions; None if there are none, or if the commits must be read."""
+    """Return the state by log compactions, None if there are none or the commits must be read."""
     # An empty commit is valid, but an empty compaction would hide the commits that it covers.
     if not segment.compacted or not all(entry.size for entry in segment.compacted):
         return None

@@ -46,7 +46,7 @@ def version_at(store: Store, metadata: Metadata, timestamp: int) -> int:
 def find_version(
     store: Store, metadata: Metadata, timestamp: int, *, before: bool = False
 ) -> int | None:
-    """The last version committed at or before `timestamp`, in milliseconds since the epoch.
+    """Return the last version committed at or before `timestamp`, in milliseconds since the epoch.
 
     None if all versions in the log are newer. `metadata` is that of the newest version. With
     `before`, the last version that is older than `timestamp`.
@@ -80,7 +80,7 @@ def find_version(
 
 
 def in_commit_timestamp(store: Store, entry: Entry) -> int:
-    """The in-commit timestamp of a commit; reads its file only up to `commitInfo`."""
+    """Return the in-commit timestamp of a commit; reads its file only up to `commitInfo`."""
     file = store.join(entry.path)
     for action in parse_log(store.stream(entry.path), file):
         if isinstance(action, CommitInfo):
@@ -93,7 +93,7 @@ def in_commit_timestamp(store: Store, entry: Entry) -> int:
 
 
 def file_times(commits: Mapping[int, Entry], metadata: Metadata) -> dict[int, int]:
-    """The times of commits without in-commit timestamps, in milliseconds, by version.
+    """Return the times of commits without in-commit timestamps, in milliseconds, by version.
 
     `commits` are those of the log from its first on, `metadata` is that of the newest version. A
     time comes from the commit's file. As clocks may go back, each time is moved past the one before
@@ -114,20 +114,20 @@ def is_stamped(properties: Mapping[str, str]) -> bool:
 
 
 def stamp_of(actions: Iterable[Action]) -> int:
-    """The in-commit timestamp of a commit with these actions, 0 if it has none."""
+    """Return the in-commit timestamp of a commit with these actions, 0 if it has none."""
     infos = [action for action in actions if isinstance(action, CommitInfo)]
     return max((info.in_commit_timestamp or 0 for info in infos), default=0)
 
 
 def _first_stamped(metadata: Metadata) -> int | None:
-    """The first version with an in-commit timestamp; None if the table has none."""
+    """Return the first version with an in-commit timestamp; None if the table has none."""
     if not is_stamped(metadata.configuration):
         return None
     return natural(metadata.configuration.get(SINCE_VERSION, "")) or 0
 
 
 def _stamped(commits: Iterable[int], metadata: Metadata, timestamp: int) -> list[int] | None:
-    """The versions to search by in-commit timestamps; None to search by the files' times."""
+    """Return the versions to search by in-commit timestamps; None to search by the files' times."""
     first = _first_stamped(metadata)
     since = natural(metadata.configuration.get(SINCE_TIME, ""))
     if first is None or (since is not None and timestamp < since):

@@ -70,7 +70,7 @@ def write_checksum(store: Store, version: int, state: LogState) -> None:
 
 
 def checksum(state: LogState) -> dict[str, Any]:
-    """The document of a state's checksum. Raises MalformedLog without protocol or metadata."""
+    """Build the document of a checksum. Raises MalformedLog without protocol or metadata."""
     if state.protocol is None or state.metadata is None:
         raise MalformedLog("a version without protocol or metadata has no checksum")
     document: dict[str, Any] = {
@@ -171,7 +171,7 @@ def _speaks_of(
 
 
 def _compared(document: dict[str, Any], state: LogState) -> list[tuple[str, Any, Any]]:
-    """The values to compare: name, value in the log, value in the checksum (None: absent)."""
+    """Return the values to compare: name, value in the log, value in the checksum or None."""
     protocol, metadata = document.get("protocol"), document.get("metadata")
     files: list[tuple[str, Any, Any]] = []
     if not is_unread(state.files):
@@ -200,7 +200,7 @@ def _parsed(kind: type[Protocol | Metadata], fields: Any) -> Protocol | Metadata
 
 
 def _meant(action: Protocol | Metadata | None) -> dict[str, Any] | None:
-    """An action in a form that ignores the order of features and the spelling of its schema."""
+    """Return an action in a form without the order of features and the spelling of its schema."""
     if action is None:
         return None
     fields = action.to_json()

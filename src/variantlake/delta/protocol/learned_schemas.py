@@ -54,27 +54,27 @@ class LearnedSchemas:
         return self.schemas[-1] if self.schemas else None
 
     def find(self, layout: str) -> LearnedSchema | None:
-        """The newest schema whose files have this layout."""
+        """Return the newest schema whose files have this layout."""
         return next((each for each in reversed(self.schemas) if each.layout == layout), None)
 
     def next(self, schema: ShreddingSchema, version: int) -> LearnedSchemas:
-        """These and one more, learned for this version of the table."""
+        """Return these and one more, learned for this version of the table."""
         number = 1 if self.newest is None else self.newest.number + 1
         more = LearnedSchema(number, version, layout_name(schema))
         return LearnedSchemas((*self.schemas, more)[-MAX_SCHEMAS:])
 
     def measured(self, share: float) -> LearnedSchemas:
-        """These, with the share of residuals that was found."""
+        """Return these, with the share of residuals that was found."""
         return replace(self, residuals=round(share, _SHARE_DIGITS))
 
     def text(self) -> str:
-        """The property's text."""
+        """Return the property's text."""
         schemas = [asdict(each) for each in self.schemas]
         return orjson.dumps({"residuals": self.residuals, "schemas": schemas}).decode()
 
 
 def layout_name(schema: ShreddingSchema) -> str:
-    """A short name for a layout, the same for equal ones: eight hexadecimal digits."""
+    """Return a short name for a layout, the same for equal ones: eight hexadecimal digits."""
     return hashlib.sha256(format_ddl(schema).encode()).hexdigest()[:8]
 
 

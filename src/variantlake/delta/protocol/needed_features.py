@@ -29,7 +29,7 @@ _CUSTOMARY = ("appendOnly", "invariants")
 
 
 def needed_features(schema: StructType, properties: Mapping[str, str]) -> list[str]:
-    """The features that a table with this schema and these properties must list."""
+    """Return the features that a table with this schema and these properties must list."""
     found = []
     if schema.holds_variant():
         found.append("variantType")

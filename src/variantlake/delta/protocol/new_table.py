@@ -53,7 +53,7 @@ def new_table(
     name: str | None = None,
     description: str | None = None,
 ) -> tuple[Protocol, Metadata]:
-    """The first protocol and metadata of a table.
+    """Return the first protocol and metadata of a table.
 
     A table with a Variant column gets `variantShredding` too, enabled, unless the properties say
     that it is not. If the properties ask for column mapping, columns get ids and physical names; if

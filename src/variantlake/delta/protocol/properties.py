@@ -65,7 +65,7 @@ def of_table(properties: Mapping[str, str], schema: StructType) -> dict[str, str
 def shredding_schemas(
     properties: Mapping[str, str], schema: StructType
 ) -> dict[str, ShreddingSchema]:
-    """The shredding schemas that a table has, by the physical names of its VARIANT columns.
+    """Return the shredding schemas that a table has, by the physical names of its VARIANT columns.
 
     That of a column is unshredded if the table forbids shredding, and not there while no data
     has come that it could be inferred from. Raises InvalidSchema for one that does not parse.
@@ -81,7 +81,7 @@ def shredding_schemas(
 def with_schema(
     configuration: Mapping[str, str], column: str, schema: ShreddingSchema, version: int
 ) -> dict[str, str]:
-    """The properties with a schema that was learned for this version of the table.
+    """Return the properties with a schema that was learned for this version of the table.
 
     `column` is a physical name.
     """
@@ -100,14 +100,14 @@ def with_schema(
 def with_given_schema(
     configuration: Mapping[str, str], column: str, schema: ShreddingSchema
 ) -> dict[str, str]:
-    """The properties with a schema that a user gave, which stays until another is given."""
+    """Return the properties with a schema that a user gave, which stays until another is given."""
     found = {**configuration, SCHEMA_PREFIX + column: format_ddl(schema)}
     found.pop(learned_schemas.PREFIX + column, None)
     return found
 
 
 def hints(properties: Mapping[str, str], column: str) -> tuple[Hint, ...]:
-    """The hints for a column's schema (physical name).
+    """Return the hints for a column's schema (physical name).
 
     Raises InvalidSchema for those of another writer that cannot be understood.
     """
@@ -115,7 +115,7 @@ def hints(properties: Mapping[str, str], column: str) -> tuple[Hint, ...]:
 
 
 def max_residual_share(properties: Mapping[str, str]) -> float:
-    """The share of residuals from which a schema is learned again; of 1 on, none is.
+    """Return the share of residuals from which a schema is learned again; of 1 on, none is.
 
     Raises InvalidValue for what another engine has set to no share.
     """
@@ -137,7 +137,7 @@ def check_clustering(
 
 
 def stats_columns(properties: Mapping[str, str]) -> list[str] | None:
-    """The columns that `delta.dataSkippingStatsColumns` names; None if it is not set.
+    """Return the columns that `delta.dataSkippingStatsColumns` names; None if it is not set.
 
     In lower case, as Spark's names of columns have no case, with dots between the parts.
     """
@@ -162,7 +162,7 @@ def _check_stats_columns(properties: Mapping[str, str], schema: StructType) -> N
 
 
 def compression(properties: Mapping[str, str]) -> Compression:
-    """The codec of new Parquet files (`delta.parquet.compression.codec`); zstd if none is named.
+    """Return the codec of new Parquet files (`delta.parquet.compression.codec`); by default zstd.
 
     Raises UnsupportedFeature for one that cannot be written.
     """
@@ -177,7 +177,7 @@ def compression(properties: Mapping[str, str]) -> Compression:
 
 
 def page_version(properties: Mapping[str, str]) -> Literal["1.0", "2.0"]:
-    """The version of data pages in new Parquet files (`delta.parquet.format.version`).
+    """Return the version of data pages in new Parquet files (`delta.parquet.format.version`).
 
     Raises UnsupportedFeature for one that does not exist.
     """
@@ -209,7 +209,7 @@ def check_manifests(properties: Mapping[str, str]) -> None:
 
 
 def constraints(properties: Mapping[str, str]) -> dict[str, str]:
-    """The CHECK constraints by name."""
+    """Return the CHECK constraints by name."""
     return {
         key.removeprefix(CONSTRAINT_PREFIX): value
         for key, value in properties.items()

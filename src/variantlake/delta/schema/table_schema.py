@@ -143,7 +143,7 @@ class StructType:
         return found
 
     def field(self, name: str) -> StructField:
-        """The same under pyarrow's name. Raises KeyError."""
+        """Return the same under pyarrow's name. Raises KeyError."""
         return self[name]
 
     def get(self, name: str) -> StructField | None:

@@ -281,7 +281,7 @@ def _merged_struct(struct: StructType, field: StructField, where: str) -> Struct
 
 
 def evolved(snapshot: Snapshot, schema: StructType) -> tuple[Protocol, Metadata]:
-    """The table's protocol and metadata with a schema that has more columns.
+    """Return the table's protocol and metadata with a schema that has more columns.
 
     Raises InvalidSchema for columns that a Delta table cannot have.
     """
@@ -301,7 +301,7 @@ def evolved(snapshot: Snapshot, schema: StructType) -> tuple[Protocol, Metadata]
 def merged_schema(
     table: StructType, given: StructType, where: str = "", *, types: bool = True
 ) -> StructType:
-    """The table's columns and then those that only `given` has, at all depths of structs.
+    """Return the table's columns and then those that only `given` has, at all depths of structs.
 
     Names are compared without case, as Delta does; types must be the same, and are the table's.
     With `types` false a type that differs is not an error: what stores the values casts them.

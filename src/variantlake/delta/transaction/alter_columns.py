@@ -180,7 +180,7 @@ def set_not_null(snapshot: Snapshot, column: str, *, not_null: bool) -> Changes:
 
 
 def identity_column(snapshot: Snapshot, column: str) -> IdentityColumn:
-    """The identity column of this name. Raises InvalidSchema for any other column."""
+    """Return the identity column of this name. Raises InvalidSchema for any other column."""
     path = _field(snapshot.schema, column)
     field = field_at(snapshot.schema, path)
     if len(path) > 1 or not is_identity(field):
@@ -216,7 +216,7 @@ def check_apart(schema: StructType, columns: Sequence[str]) -> None:
 
 
 def after(snapshot: Snapshot, changes: Changes) -> Snapshot:
-    """The table after a change of its columns that is not committed yet."""
+    """Return the table after a change of its columns that is not committed yet."""
     metadata = changes.metadata or snapshot.metadata
     return replace(
         snapshot,
@@ -257,7 +257,7 @@ def _position(changes: Changes) -> dict[str, str]:
 def described_column(
     path: FieldPath, type_: DataType, *, nullable: bool, metadata: Mapping[str, Any]
 ) -> dict[str, object]:
-    """A column as in the history, which shows only the kind of a nested type."""
+    """Return a column as in the history, which shows only the kind of a nested type."""
     kind = orjson.loads(StructType((StructField("c", type_),)).to_json())["fields"][0]["type"]
     return {
         "name": history_path(path),
@@ -268,13 +268,13 @@ def described_column(
 
 
 def added_column(path: FieldPath, field: StructField) -> dict[str, object]:
-    """A new column as in the history, which shows CHAR and VARCHAR as such."""
+    """Return a new column as in the history, which shows CHAR and VARCHAR as such."""
     words = {key: value for key, value in field.metadata.items() if key != DECLARED}
     return described_column(path, declared_type(field), nullable=field.nullable, metadata=words)
 
 
 def history_path(path: FieldPath) -> str:
-    """A path as Delta Spark's history writes it: in backticks if a name holds a dot."""
+    """Return a path as Delta Spark's history writes it: in backticks if a name holds a dot."""
     return ".".join(f"`{name}`" if "." in name else name for name in path)
 
 
@@ -285,7 +285,7 @@ def metadata_changes(
     protocol: Protocol,
     parameters: Mapping[str, Any],
 ) -> Changes:
-    """A commit that changes the table's metadata, and its protocol if `protocol` differs."""
+    """Return a commit that changes the table's metadata, and its protocol if `protocol` differs."""
     return Changes(
         operation=operation,
         metadata=metadata,
@@ -316,7 +316,7 @@ class _Draft:
 
     @classmethod
     def mapped(cls, snapshot: Snapshot, *, enable: bool, what: str) -> _Draft:
-        """The table as it is, with column mapping switched on if it is off and `enable` is true.
+        """Return the table, with column mapping turned on if it is off and `enable` is true.
 
         Raises UnsupportedFeature if it is off and `enable` is false.
         """
@@ -336,7 +336,7 @@ class _Draft:
         return cls(snapshot, schema, configuration, snapshot.metadata.partition_columns)
 
     def changes(self, operation: str, parameters: Mapping[str, Any]) -> Changes:
-        """The commit. Raises InvalidSchema for a schema that a Delta table cannot have."""
+        """Return the commit. Raises InvalidSchema for a schema that a Delta table cannot have."""
         check_schema(self.schema, self.partitions, self.configuration)
         metadata = replace(
             self.snapshot.metadata,
@@ -357,7 +357,7 @@ def _change_column(
     position: str | None = None,
     features: Sequence[str] = (),
 ) -> Changes:
-    """A commit of CHANGE COLUMN for the field at this path."""
+    """Return a commit of CHANGE COLUMN for the field at this path."""
     field = field_at(schema, path)
     described = described_column(path, field.type, nullable=field.nullable, metadata=field.metadata)
     parameters = {"column": _json(described)}
@@ -369,7 +369,7 @@ def _change_column(
 
 
 def _with_metadata(snapshot: Snapshot, column: str, key: str, value: str | None) -> Changes:
-    """A commit that sets one key of a column's metadata, or drops it."""
+    """Return a commit that sets one key of a column's metadata, or drops it."""
     path = _field(snapshot.schema, column)
 
     def changed(field: StructField) -> StructField:
@@ -383,7 +383,7 @@ def _with_metadata(snapshot: Snapshot, column: str, key: str, value: str | None)
 
 
 def _field(schema: StructType, column: str) -> FieldPath:
-    """The path of a column or field. Raises InvalidSchema for the element of an array, too."""
+    """Return the path of a column or field. Raises InvalidSchema also for an array's element."""
     path = field_path(schema, column)
     _, inner = owner_of(schema, path)
     if inner:
@@ -395,7 +395,7 @@ def _field(schema: StructType, column: str) -> FieldPath:
 
 
 def _sibling(schema: StructType, path: FieldPath, after: str) -> str:
-    """The name of the sibling `after`, which is its name or its whole path."""
+    """Return the name of the sibling `after`, which is its name or its whole path."""
     if struct_at(schema, path[:-1]).get(after) is not None:
         return after
     parts = parse_field_path(after)

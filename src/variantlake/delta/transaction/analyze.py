@@ -85,7 +85,7 @@ def analyze(snapshot: Snapshot, *, dry_run: bool = False) -> AnalyzeResult:
 
 
 def completed(snapshot: Snapshot, add: AddFile) -> AddFile:
-    """The file's `add` with the statistics and tags that its footer gives.
+    """Return the file's `add` with the statistics and tags that its footer gives.
 
     Raises MalformedFile and MissingSource naming the file.
     """
@@ -111,7 +111,7 @@ def completed(snapshot: Snapshot, add: AddFile) -> AddFile:
 
 
 def _facts(snapshot: Snapshot, location: str) -> FileFacts:
-    """The facts in the footer; only the number of rows if the file's column names differ."""
+    """Return the facts in the footer; only the number of rows if the file's column names differ."""
     with in_file(location):
         tail = read_tail(location)
         footer = parse_footer(tail.footer, tail.offset)
@@ -122,7 +122,7 @@ def _facts(snapshot: Snapshot, location: str) -> FileFacts:
 
 
 def _counted_columns(snapshot: Snapshot) -> list[Column]:
-    """The columns (physical paths) whose number of nulls a footer gives."""
+    """Return the columns (physical paths) whose number of nulls a footer gives."""
     chosen = StatsOptions.from_properties(snapshot.properties).chosen(
         snapshot.schema, snapshot.partition_columns
     )
@@ -147,7 +147,7 @@ def _document(text: str | None) -> dict[str, Any]:
 
 
 def _number(number: Decimal) -> orjson.Fragment:
-    """A number as JSON, with all its digits."""
+    """Return a number as JSON, with all its digits."""
     return orjson.Fragment(str(number))
 
 

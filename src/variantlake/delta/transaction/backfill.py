@@ -1,8 +1,9 @@
-"""Gives row ids to the files of a table that begins to track rows.
+"""Give row ids to the files of a table that starts to track rows.
 
-The protocol's order: first the feature, so that every writer gives ids to what it adds; then ids
-for the files that have none; only then the property. Each step is a commit, and a repeated call
-resumes where the last one stopped. Spec: PROTOCOL, "Writer Requirements for Row Tracking".
+The protocol demands this order: first the feature, so that every writer gives ids to new files;
+then ids for the files without; last the property, which the caller sets. Each step is a commit, and
+a repeated call resumes where the last one stopped. Spec: PROTOCOL, "Writer Requirements for Row
+Tracking".
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from variantlake.delta.transaction.conflicts import Changes
 
 
 def backfill_row_ids(snapshot: Snapshot) -> Snapshot:
-    """The newest version of the table, in which every file has a row id.
+    """Give row ids to all files; returns the newest version, in which every file has one.
 
     Raises InvalidValue for a file whose statistics do not count its rows, CommitConflict where
     another writer changed the table or one of the files, UnsupportedFeature.

@@ -91,7 +91,7 @@ def check_not_layout(snapshot: Snapshot, path: FieldPath) -> None:
 def without_column(
     configuration: Mapping[str, str], schema: StructType, name: str
 ) -> dict[str, str]:
-    """The properties without those of this Variant column."""
+    """Return the properties without those of this Variant column."""
     physical = field_at(schema, (name,)).physical_name
     own = {prefix + physical for prefix in (*OF_COLUMNS, LEARNED_PREFIX, CONTRACT_PREFIX)}
     return {key: value for key, value in configuration.items() if key not in own}
@@ -100,7 +100,7 @@ def without_column(
 def with_renamed(
     configuration: Mapping[str, str], old: FieldPath, new: FieldPath | None
 ) -> dict[str, str]:
-    """The properties that list columns, with `new` in place of `old`, or without it for None."""
+    """Return the properties that list columns, with `new` for `old`, or without it for None."""
     found = dict(configuration)
     listed = found.get(STATS_COLUMNS)
     if listed is not None:
@@ -118,7 +118,7 @@ def with_renamed(
 
 
 def _renamed_list(text: str, old: FieldPath, new: FieldPath | None) -> str | None:
-    """A list of columns after one of them is renamed or dropped; None if none is left."""
+    """Return a list of columns after one of them is renamed or dropped; None if none is left."""
     wanted = tuple(part.lower() for part in old)
     parts = []
     for part in filter(None, (each.strip() for each in text.split(","))):

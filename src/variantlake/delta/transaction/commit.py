@@ -207,7 +207,7 @@ class _CommitBase:
         )
 
     def after(self, winner: Sequence[Action]) -> _CommitBase:
-        """The base for the attempt after another writer's commit won."""
+        """Return the base for the attempt after another writer's commit won."""
         mark = high_water_mark(winner)
         return replace(
             self,

@@ -70,7 +70,7 @@ class Creation:
         description: str | None = None,
         operation: str = "CREATE TABLE",
     ) -> Creation:
-        """A new table. If it replaces `replaced`, it keeps the features and row tracking of that.
+        """Describe a new table. If it replaces `replaced`, it keeps its features and row tracking.
 
         Raises as `new_table`, InvalidSchema for columns that cannot cluster it.
         """
@@ -91,7 +91,7 @@ class Creation:
 
     @classmethod
     def like(cls, source: Snapshot, properties: Mapping[str, str]) -> Creation:
-        """An empty table with the columns, properties and features of `source`, and `properties`.
+        """Describe an empty table like `source`, with `properties` added and no clustering.
 
         Raises UnsupportedFeature and InvalidValue as `set_properties`.
         """
@@ -115,7 +115,7 @@ class Creation:
         return cls(protocol, metadata, (), "CREATE TABLE")
 
     def parameters(self, files: int) -> dict[str, Any]:
-        """The parameters of the operation in the history; `files` is the number of first files."""
+        """Return the operation's parameters in the history; `files` counts the first files."""
         partition_columns = _json(list(self.metadata.partition_columns))
         if self.operation == CONVERT:
             return {
@@ -253,7 +253,7 @@ _OF_A_LOG = (SINCE_VERSION, SINCE_TIME, "delta.requireCheckpointProtectionBefore
 
 
 def own_configuration(source: Snapshot, row_columns: Mapping[str, str]) -> dict[str, str]:
-    """The properties of a new table that is made of `source`.
+    """Return the properties of a new table that is made of `source`.
 
     Its properties that name the columns for materialized row ids come from `row_columns`.
     """
@@ -263,7 +263,7 @@ def own_configuration(source: Snapshot, row_columns: Mapping[str, str]) -> dict[
 
 
 def _row_tracking(replaced: Snapshot, properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties that keep rows tracked; none if `properties` set row tracking themselves."""
+    """Return the properties that keep row tracking, none if `properties` set row tracking."""
     own = replaced.metadata.configuration
     if own.get(ROW_TRACKING, "").lower() != "true" or ROW_TRACKING in properties:
         return {}

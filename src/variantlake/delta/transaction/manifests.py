@@ -69,7 +69,7 @@ def _check_plain(store: Store, metadata: Metadata, adds: Sequence[AddFile]) -> N
 
 
 def _partition(add: AddFile, columns: Sequence[str]) -> str:
-    """The folders of a file's partition, as Hive names them."""
+    """Return the folders of a file's partition, as Hive names them."""
     values = ((name, add.partition_values.get(name)) for name in columns)
     return "".join(
         f"{_escaped(name)}={NULL if not value else _escaped(value)}/" for name, value in values

@@ -24,7 +24,7 @@ def new_add(
     variant_bounds: bool = True,
     always: Collection[Column] = (),
 ) -> AddFile:
-    """The `add` of a finished file, with its statistics and our tags.
+    """Return the `add` of a finished file, with its statistics and our tags.
 
     `path` is relative to the table's root and not percent-encoded. `partition_values` are
     serialised, by physical names. `variant_bounds` is false for a table without the feature
@@ -44,7 +44,7 @@ def new_add(
 
 
 def removes_of(adds: Iterable[AddFile], *, data_change: bool = True) -> tuple[RemoveFile, ...]:
-    """The tombstones of files that a commit removes now."""
+    """Return the tombstones of files that a commit removes now."""
     now = time.time_ns() // 1_000_000
     return tuple(
         RemoveFile(

@@ -100,6 +100,6 @@ def _key(values: StringMap, columns: Columns) -> tuple[Any, ...]:
 
 
 def _text(values: StringMap, field: StructField) -> str | None:
-    """A column's text, padded to the length of a CHAR, as only some writers pad it."""
+    """Return a column's text, padded to the length of a CHAR, as only some writers pad it."""
     text = values.get(field.physical_name)
     return text.ljust(char_length(field)) if text else text

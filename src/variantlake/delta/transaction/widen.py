@@ -154,7 +154,7 @@ def is_wider(type_: DataType, wanted: DataType) -> bool:
 
 
 def type_at_parts(type_: DataType, inner: FieldPath) -> DataType:
-    """The type of a part of an array or a map."""
+    """Return the type of a part of an array or a map."""
     for part in inner:
         match type_:
             case ArrayType(element):
@@ -165,7 +165,7 @@ def type_at_parts(type_: DataType, inner: FieldPath) -> DataType:
 
 
 def with_type_at(type_: DataType, inner: FieldPath, wanted: DataType) -> DataType:
-    """The type with `wanted` for a part of an array or a map; `wanted` if `inner` is empty."""
+    """Return the type with `wanted` as a part of an array or a map, or `wanted` for no `inner`."""
     if not inner:
         return wanted
     match type_:

@@ -42,9 +42,9 @@ _DIGITS[np.frombuffer(z85.ALPHABET.encode(), np.uint8)] = np.arange(85)
 
 
 def split_column(texts: StringColumn, others: Mapping[int, Any]) -> pa.StructArray:
-    """Bounds in Z85 as a Variant column, null in rows without any.
+    """Decode bounds in Z85 to a Variant column, null in rows without any.
 
-    `others` are what stands in rows that `texts` lacks. Twin: `variant_bounds.plain_split`.
+    `others` has the values of rows that `texts` lacks. Twin: `variant_bounds.plain_split`.
     """
     lengths = np.where(texts.starts < 0, 0, texts.ends - texts.starts)
     places = np.concatenate([[0], np.cumsum(lengths // 5 * 4)])
@@ -89,7 +89,7 @@ class BoundTexts:
         self._ids = [self._ids_of(int(row)) for row in own]
 
     def _ids_of(self, row: int) -> dict[Path, int]:
-        """The field id of each path in one row's metadata."""
+        """Return the field id of each path in one row's metadata."""
         size = int(self._sizes[row])
         if size < 0:
             return {}
@@ -101,7 +101,7 @@ class BoundTexts:
             return {}
 
     def find(self, path: Path, leaf: ShreddedType) -> tuple[RawColumn, Bools]:
-        """The bound of a leaf in each row, and the rows that hold a bound of any type there."""
+        """Return the bound of a leaf in each row, and the rows with a bound of any type there."""
         rows = len(self._texts.starts)
         fields = np.array([ids.get(path, -1) for ids in self._ids], np.int64)[self._dictionary]
         tags = np.empty(rows, np.uint8)
@@ -128,7 +128,7 @@ class BoundTexts:
 
 
 def field_ids(metadata: bytes | None) -> dict[Path, int]:
-    """The field id of each path in the metadata of bounds; none in what is not such metadata."""
+    """Return the field id of each path in the metadata of bounds, none for any other metadata."""
     try:
         dictionary, paths = dictionary_of(metadata or b"")
     except VariantLakeError:

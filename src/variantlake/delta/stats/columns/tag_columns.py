@@ -32,7 +32,7 @@ class TagColumn:
     encoded: Any = None
 
     def codes(self, code: Callable[[str | None], int]) -> Int64s:
-        """The number that `code` gives to each text; few are different."""
+        """Return the number that `code` gives to each text; few are different."""
         same = self._same()
         codes = np.full(len(same) + 1, code(None), np.int64)
         for row in np.flatnonzero(same == np.arange(len(same))).tolist():
@@ -40,7 +40,7 @@ class TagColumn:
         return codes[same]
 
     def _same(self) -> Int64s:
-        """The first row with the text of each row, -1 without a text."""
+        """Return the first row with the text of each row, -1 without a text."""
         same = np.full(len(self.texts.starts), -1, np.int64)
         if self.encoded is None:
             find_same(self.texts, np.full(_SLOTS, -1, np.int64), same)
@@ -53,7 +53,7 @@ class TagColumn:
         return same
 
     def packed(self) -> Any:
-        """The texts as `file_texts.packed`, which `unpacked` gives back."""
+        """Return the texts as `file_texts.packed`, which `unpacked` gives back."""
         few = self.encoded is not None and _REPEATED * len(self.encoded.dictionary) < len(
             self.encoded
         )
@@ -61,10 +61,10 @@ class TagColumn:
 
 
 def map_columns(maps: Any, names: Sequence[str]) -> dict[str, TagColumn]:
-    """What an Arrow array of maps from strings to strings holds under each of these keys.
+    """Return the values under each of these keys in an Arrow array of maps of strings.
 
-    Keys and strings may both be dictionary-encoded. The texts stay where they are in memory. Of
-    equal keys in one map it may be any of them.
+    Keys and values may both be dictionary-encoded; the texts are not copied. If a map has a key
+    more than once, any of its values may be returned.
     """
     if not len(maps.keys):
         empty = StringColumn(np.zeros(0, np.uint8), *2 * (np.full(len(maps), -1, np.int64),))
@@ -81,7 +81,7 @@ def map_columns(maps: Any, names: Sequence[str]) -> dict[str, TagColumn]:
 
 
 def map_texts(maps: Any, name: str) -> tuple[list[str | None], Int64s]:
-    """The different texts under a key, and for each map which of them; -1 where there is no key.
+    """Return the different texts under a key, and for each map the number of its text, or -1.
 
     `maps` as in `map_columns`. A null under the key is a text, None. Of equal keys in one map it
     may be any of them.
