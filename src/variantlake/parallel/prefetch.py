@@ -49,12 +49,12 @@ def ahead(
 
 
 def thread_count() -> int:
-    """How many threads may work for the caller; 1 if the caller is a thread of the pool."""
+    """Return how many threads may work for the caller; 1 if the caller is a thread of the pool."""
     return 1 if threading.current_thread().name.startswith(_THREAD_NAME) else pa.cpu_count()
 
 
 def pool() -> ThreadPoolExecutor:
-    """The pool of this process."""
+    """Return the pool of this process."""
     global _pool  # noqa: PLW0603  # the process has one
     with _lock:
         if _pool is None:

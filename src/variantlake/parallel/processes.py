@@ -62,7 +62,7 @@ def in_processes(job: Callable[[T], R]) -> Callable[[T], R]:
 
 
 def _most() -> int:
-    """The most worker processes allowed. Raises InvalidValue."""
+    """Return the most worker processes that are allowed. Raises InvalidValue."""
     limit = os.environ.get(VARIABLE) or str(_MOST)
     if not limit.isdecimal():
         raise InvalidValue(f"{VARIABLE}={limit} is not a number of processes, such as 0 or 4")

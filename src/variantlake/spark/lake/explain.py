@@ -45,7 +45,7 @@ class TableExplanation:
     aggregated: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """The explanation as JSON-ready values."""
+        """Return the explanation as JSON-ready values."""
         return {
             "table": self.table,
             "version": self.version,
@@ -77,7 +77,7 @@ class QueryExplanation:
     note: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """The explanation as JSON-ready values."""
+        """Return the explanation as JSON-ready values."""
         return {"tables": [table.to_dict() for table in self.tables], "note": self.note}
 
     def __str__(self) -> str:

@@ -87,7 +87,7 @@ class ClassicQueries(SessionQueries[PreparedQuery]):
         self._published: dict[str, TableVersion] = {}
 
     def table_behind(self, parts: Parts) -> str | None:
-        """The location of the table that a temporary view shows unchanged; None for other views.
+        """Return the location of the table that a temporary view shows unchanged, None for others.
 
         Only for views that we made without Delta's jar: Delta Spark knows its own.
         """
@@ -177,7 +177,7 @@ class ClassicQueries(SessionQueries[PreparedQuery]):
         return reading.run(analysed)
 
     def _columns(self, args: Any) -> Any:
-        """The values of a text's parameters, as PySpark hands them to a session."""
+        """Return the values of a text's parameters, as PySpark hands them to a session."""
         if isinstance(args, Mapping):
             return {name: column_of(lit(value)) for name, value in args.items()}
         if args is None:
@@ -186,20 +186,20 @@ class ClassicQueries(SessionQueries[PreparedQuery]):
         return utils.toArray([column_of(lit(value)) for value in args])
 
     def relation(self, table: TableVersion, source: str) -> TableRelation:
-        """A table as a relation; `source` is how a query names it."""
+        """Return a table as a relation; `source` is how a query names it."""
         return TableRelation(table, self.tables, self._helper, source)
 
     def frame(self, relation: TableRelation) -> DataFrame:
-        """A relation as a DataFrame that the rule plans; without the rule, the same as `read`."""
+        """Return a relation as a DataFrame that the rule plans; without the rule, like `read`."""
         frame = table_frame(self._spark, relation)
         return self.read(relation) if frame is None else self._marked(frame, relation)
 
     def read(self, relation: TableRelation) -> DataFrame:
-        """A DataFrame of all rows of a relation, which the rule does not plan."""
+        """Return a DataFrame of all rows of a relation, which the rule does not plan."""
         return self._marked(frame_of(self._spark, plan_of(relation.rows())), relation)
 
     def _marked(self, frame: DataFrame, relation: TableRelation) -> DataFrame:
-        """The DataFrame with an alias that marks in its plan which version it reads."""
+        """Return the DataFrame with an alias that marks in its plan which version it reads."""
         mark = view_mark(relation.table)
         return frame.alias(self._helper.new_view(mark)) if mark else frame
 
@@ -250,7 +250,7 @@ class ClassicQueries(SessionQueries[PreparedQuery]):
         return PreparedQuery(note=NOT_A_SELECT, frame=frame)
 
     def _with_short_qualifiers(self, text: str, resolve: Resolve) -> str:
-        """The text with columns qualified only by the last part of our tables' names."""
+        """Return the text with columns qualified only by the last part of our tables' names."""
         parsed = ParsedText.of(text)
         named = [name for name, _ in self._named(parsed, resolve)]
         return splice(text, qualifier_splices(parsed.tokens, named))
@@ -266,7 +266,7 @@ class ClassicQueries(SessionQueries[PreparedQuery]):
         return [(name, target) for name, target in found if target is not None]
 
     def _explained(self, frame: DataFrame, relations: Sequence[TableRelation]) -> PreparedQuery:
-        """The plans of all tables that a query would read."""
+        """Return the plans of all tables that a query would read."""
         planner = planner_of(self._spark) if self._is_tried else None
         if planner is None:
             note = f"{NATIVELY}: {UNTRIED}"
@@ -282,7 +282,7 @@ class ClassicQueries(SessionQueries[PreparedQuery]):
         return PreparedQuery(tuple(tables))
 
     def _natively(self, relation: TableRelation) -> PlannedTable:
-        """The plan that reads all columns and rows of a table."""
+        """Return the plan that reads all columns and rows of a table."""
         use = everything("", relation.table)
         plan = self.tables.plan(
             relation.table,
@@ -294,7 +294,7 @@ class ClassicQueries(SessionQueries[PreparedQuery]):
         return PlannedTable(relation.source, "", relation.table, use, plan)
 
     def _nothing(self, relation: TableRelation) -> PlannedTable:
-        """The plan for a table of which the optimized query needs no row."""
+        """Return the plan for a table of which the optimized query needs no row."""
         use = TableUse("", (), frozenset(), None, FirstRows(0))
         plan = self.tables.plan(relation.table, (), (), None, use.first, has_kernels=lambda: False)
         return PlannedTable(relation.source, "", relation.table, use, plan)
@@ -327,7 +327,7 @@ class _Reading:
         self.in_spark = True
 
     def run(self, analysed: Callable[[], JavaObject]) -> DataFrame:
-        """The analysed text as a DataFrame. Raises InvalidQuery, and what opening tables raises."""
+        """Analyse the text as a DataFrame. Raises InvalidQuery, and errors of opening tables."""
 
         def of_relations() -> JavaObject:
             try:
@@ -340,7 +340,7 @@ class _Reading:
         return DataFrame(or_invalid(of_relations, {}), self._queries.user)
 
     def apply(self, request: str, moment: JavaObject | None) -> JavaObject | None:
-        """The DataFrame for a name; None if it is not our table; a text if reading it fails."""
+        """Return the DataFrame for a name, None if it is not our table, a text if reading fails."""
         try:
             return self._frame(orjson.loads(request), moment)
         except BaseException as error:  # noqa: BLE001 - py4j cannot take it to the JVM; `run` raises it
@@ -371,14 +371,14 @@ class _Reading:
 
 
 def _with_names_of_delta(text: str, named: Sequence[tuple[TableName, Target]]) -> str:
-    """The text with names of the form delta.`path` for tables that Spark does not know."""
+    """Return the text with names of the form delta.`path` for tables that Spark does not know."""
     others = [(name, target) for name, target in named if not target.in_spark]
     words = [_as_delta(name, target) for name, target in others]
     return splice(text, over_views([name for name, _ in others], words))
 
 
 def _as_delta(name: TableName, target: Target) -> str:
-    """A table and its version in Delta's SQL."""
+    """Return a table and its version in Delta's SQL."""
     location, version = versioned(target.location, name.parts)
     version = version if name.version is None else name.version
     words = delta_name(location)

@@ -89,7 +89,7 @@ class ConnectQueries(SessionQueries[ConnectQuery]):
         self._files = ConnectSessionFiles(spark)
 
     def read(self, table: TableVersion) -> DataFrame:
-        """A DataFrame of a whole table."""
+        """Return a DataFrame of a whole table."""
         self._files.follow()
         view = self._everything(table)
         frame: DataFrame = self._spark.table(view)
@@ -258,7 +258,7 @@ class ConnectQueries(SessionQueries[ConnectQuery]):
     def _over(
         self, text: str, args: Any, tables: tuple[ConnectTable, ...], changes: Sequence[Splice]
     ) -> ConnectQuery | None:
-        """The query over the scans of its tables; None if Spark refuses it."""
+        """Return the query over the scans of its tables; None if Spark refuses it."""
         views = [
             self._files.publish(
                 scan(self._files, found.table, found.plan, found.columns, needed=found.needed),
@@ -283,7 +283,7 @@ class ConnectQueries(SessionQueries[ConnectQuery]):
         tables: Sequence[tuple[TableName, TableVersion]],
         scopes: Scopes,
     ) -> Paths:
-        """The paths of the text, with the reason, if any, why none of them may become a field."""
+        """Return the paths of the text, and the reason, if any, why none may become a field."""
         variants = frozenset(name.lower() for _, table in tables for name in table.variants)
         names = sure_names(parsed.tokens, table_names(parsed))
         paths = typed_paths(parsed, variants, names, renames=scopes.renames())
@@ -394,7 +394,7 @@ class ConnectQueries(SessionQueries[ConnectQuery]):
         )
 
     def _first(self, first: FirstRows | None, paths: Paths) -> FirstRows | None:
-        """The LIMIT of the text; None if it orders by a path and no path may be used."""
+        """Return the LIMIT of the text; None if it orders by a path and no path may be used."""
         if first is None or not self._is_tried:
             return None
         by_path = first.order is not None and first.order.ref.path is not None
@@ -405,7 +405,7 @@ class ConnectQueries(SessionQueries[ConnectQuery]):
         return [(name, target) for name, target in found if target is not None]
 
     def _in_catalog(self, parts: Parts) -> Target | None:
-        """The Delta table of this name in Spark's catalog; None for views and all else."""
+        """Return the Delta table of this name in Spark's catalog; None for views and all else."""
         return target_of(find_remote(self._spark, parts))
 
     def _sql(self, text: str, args: Any, sources: Mapping[str, str] | None = None) -> DataFrame:

@@ -42,7 +42,7 @@ class ConnectTable:
 
 
 def over_views(names: Iterable[TableName], views: Iterable[str]) -> list[Splice]:
-    """The changes that make a query read views under the names of tables."""
+    """Return the changes that make a query read views under the names of tables."""
     return [
         Splice(name.start, name.stop, _with_alias(name, view))
         for name, view in zip(names, views, strict=True)
@@ -57,7 +57,7 @@ def _with_alias(name: TableName, view: str) -> str:
 
 
 def alike(tables: Sequence[ConnectTable]) -> tuple[ConnectTable, ...]:
-    """The tables, with one form of struct for each column name.
+    """Return the tables, with one form of struct for each column name.
 
     The text does not tell which table a path belongs to.
     """
@@ -80,7 +80,7 @@ def alike(tables: Sequence[ConnectTable]) -> tuple[ConnectTable, ...]:
 def path_changes(
     parsed: ParsedText, tables: Iterable[ConnectTable], original: DataFrame
 ) -> list[Splice]:
-    """The splices that turn paths into fields of structs, and keep the names of select items."""
+    """Return splices that turn paths into fields of structs, and keep the names of select items."""
     paths = {
         path: field_splice(parsed.text, table.columns[ref.column[0]], ref, path.span, path.name)
         for table in tables
@@ -105,7 +105,7 @@ def _named(place: int, name: str) -> Splice:
 
 
 def _unnamed_items(parsed: ParsedText, names: Sequence[str]) -> list[tuple[int, int, str]]:
-    """The outermost select items without an alias: their spans, and the names Spark gives them."""
+    """Return the outermost select items without an alias: spans, and Spark's names for them."""
     select: Any = parsed.tree
     while isinstance(select, exp.SetOperation | exp.Subquery):
         select = select.this

@@ -55,19 +55,19 @@ Resolve = Callable[[Parts], Target | None]
 
 
 def target_of(found: CatalogTable | None) -> Target | None:
-    """The Delta table of a catalog's entry; None for any other entry."""
+    """Return the Delta table of a catalog's entry; None for any other entry."""
     if found is None or not found.is_delta:
         return None
     return Target(found.location, found.name, in_spark=True)
 
 
 def delta_name(location: str) -> str:
-    """The name of the table at a location in a query's FROM."""
+    """Return the name of the table at a location in a query's FROM."""
     return f"delta.{quote_identifier(location)}"
 
 
 def versioned(location: str, name: Parts) -> tuple[str, int | None]:
-    """The location and version of a `path@v3` that the query wrote itself; else no version."""
+    """Return location and version of a `path@v3` that the query itself wrote; else no version."""
     match = VERSION_IN_PATH.fullmatch(location) if location == name[-1] else None
     return (location, None) if match is None else (match[1], int(match[2]))
 
@@ -80,19 +80,19 @@ class CatalogNames:
         self._names = java_instance(spark, "TableNames")
 
     def find(self, parts: Sequence[str]) -> CatalogTable | None:
-        """The table or view of this name; None if there is none."""
+        """Return the table or view of this name; None if there is none."""
         text = self._names.find(session_of(self._spark), json.dumps(parts))
         return None if text is None else catalog_entry(json.loads(text))
 
 
 def catalog_entry(found: Mapping[str, Any]) -> CatalogTable:
-    """The catalog entry that `TableNames.java` describes."""
+    """Return the catalog entry that `TableNames.java` describes."""
     name = tuple(found.get("name", ()))
     return CatalogTable(name, found.get("provider", ""), found.get("location", ""))
 
 
 def find_remote(spark: SparkSession, parts: Parts) -> CatalogTable | None:
-    """The table or view of this name in a Spark Connect session; None if there is none."""
+    """Return the table or view of this name in a Spark Connect session; None if there is none."""
     name = ".".join(map(quote_identifier, parts))
     try:
         rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()

@@ -21,7 +21,7 @@ _MARK = re.compile(r"__vl_[0-9a-f]{8}_\d+_([0-9a-f]{16})_([0-9a-f]{16})_v(\d+)\b
 
 
 def view_mark(table: TableVersion) -> str:
-    """The suffix that marks a view of this table; empty for a version that the caller chose.
+    """Return the suffix that marks a view of this table; empty for a version that the caller chose.
 
     A caller who overwrites a table with its own older rows means to do so.
     """
@@ -30,7 +30,7 @@ def view_mark(table: TableVersion) -> str:
 
 
 def version_read(frame: DataFrame, snapshot: Snapshot) -> int | None:
-    """The oldest version of the snapshot's table that a DataFrame reads; None if none is known.
+    """Return the oldest version of the snapshot's table that a DataFrame reads, None if unknown.
 
     Raises TableReplaced if it reads another table that was at the location before.
     """
@@ -53,7 +53,7 @@ def _short(text: str) -> str:
 
 
 def _plan(frame: DataFrame) -> str:
-    """The text of the analysed plan; through Connect, the server's explanation."""
+    """Return the text of the analysed plan; through Connect, the server's explanation."""
     if is_connect(frame.sparkSession):
         remote: Any = frame
         return str(remote._explain_string(extended=True))  # noqa: SLF001 # as `explain` prints

@@ -58,23 +58,23 @@ class SessionQueries(ABC, Generic[Prepared]):
         self.tables = tables
 
     def run(self, text: str, args: Any, resolve: Resolve) -> DataFrame:
-        """The query's DataFrame. Raises InvalidQuery with Spark's sentence about this text."""
+        """Run the query as a DataFrame. Raises InvalidQuery with Spark's message on this text."""
         prepared = self._checked(text, args, resolve, run=True)
         if prepared.frame is None:
             raise InvalidQuery("the query has no result")
         return prepared.frame
 
     def plan(self, text: str, args: Any, resolve: Resolve) -> Prepared:
-        """The scans of the query, without running it. Raises InvalidQuery with Spark's sentence."""
+        """Plan the scans of the query, without a run. Raises InvalidQuery with Spark's message."""
         return self._checked(text, args, resolve, run=False)
 
     @abstractmethod
     def _checked(self, text: str, args: Any, resolve: Resolve, *, run: bool) -> Prepared:
-        """The query with its scans; without `run` it has no frame."""
+        """Return the query with its scans; without `run` it has no frame."""
 
     @abstractmethod
     def _sql(self, text: str, args: Any, sources: Mapping[str, str]) -> DataFrame:
-        """The DataFrame of the text by Spark; `sources` as in `or_invalid`. Raises InvalidQuery."""
+        """Run the text in Spark; `sources` as in `or_invalid`. Raises InvalidQuery."""
 
     def _by_spark(self, text: str, args: Any, error: VariantLakeError, *, run: bool) -> DataFrame:
         """Run the text by Spark alone. Raises `error` without `run`, or if Spark fails too."""
@@ -89,7 +89,7 @@ class SessionQueries(ABC, Generic[Prepared]):
     def opened(
         self, location: str, version: int | None, timestamp: str | None, args: Any
     ) -> TableVersion:
-        """A table at a version, or at a time that a query's text gives, in the user's time zone."""
+        """Return a table at a version, or at a time in the query, in the user's time zone."""
         if timestamp is None:
             return self.tables.open(location, version)
         text = f"SELECT unix_millis(try_cast(({timestamp}) AS TIMESTAMP))"
@@ -99,7 +99,7 @@ class SessionQueries(ABC, Generic[Prepared]):
         return self.tables.open(location, version, before=found)
 
     def _load(self, name: TableName, target: Target, args: Any) -> TableVersion:
-        """The table, at the right version, that the tokens of a text name."""
+        """Return the table, at the right version, that the tokens of a text name."""
         location, version = target.location, name.version
         if version is None and name.timestamp is None:
             location, version = versioned(location, name.parts)
@@ -111,5 +111,5 @@ class SessionQueries(ABC, Generic[Prepared]):
 
 
 def not_a_timestamp(text: str) -> InvalidQuery:
-    """The error for a TIMESTAMP AS OF whose value is not a timestamp."""
+    """Return the error for a TIMESTAMP AS OF whose value is not a timestamp."""
     return InvalidQuery(f"{text} is not a timestamp")

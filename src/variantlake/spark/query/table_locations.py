@@ -51,7 +51,7 @@ class NamedLocation:
 
 
 def find_place(table: Location, registered: Mapping[str, str], find: Find) -> NamedLocation:
-    """The table or view that `table` names.
+    """Return the table or view that `table` names.
 
     `registered` are locations by names in lower case.
 
@@ -86,7 +86,7 @@ def find_place(table: Location, registered: Mapping[str, str], find: Find) -> Na
 
 
 def writable(place: NamedLocation, table: Location) -> str:
-    """The location of a table, for a write.
+    """Return the location of a table, for a write.
 
     Raises UnsupportedFeature for a view or a table of another kind, InvalidQuery for a version.
     """
@@ -104,7 +104,7 @@ def writable(place: NamedLocation, table: Location) -> str:
 
 
 def name_parts(text: str) -> Parts | None:
-    """The parts of a name in SQL; None if the text is not a name."""
+    """Return the parts of a name in SQL; None if the text is not a name."""
     if not _NAME.fullmatch(text):
         return None
     return tuple(

@@ -48,13 +48,13 @@ def remove_rule(spark: SparkSession) -> None:
 
 
 def planner_of(spark: SparkSession) -> RulePlanner | None:
-    """The planner behind a session's rule; None for a session without the rule."""
+    """Return the planner behind a session's rule; None for a session without the rule."""
     rule = _rule_of(spark)
     return None if rule is None else rule.planner
 
 
 def table_frame(spark: SparkSession, relation: TableRelation) -> DataFrame | None:
-    """A table as a DataFrame that the rule plans; without the rule it gives all rows.
+    """Return a table as a DataFrame that the rule plans; without the rule it gives all rows.
 
     Installs the rule in the session, which then leaves all other tables to Spark. None on a
     version of Spark that was not tested.
@@ -81,7 +81,7 @@ def _rule_of(spark: SparkSession) -> _Rule | None:
 
 
 def _rule_in(spark: SparkSession) -> _Rule | None:
-    """The rule of a session, installed if need be; None on an untested version of Spark."""
+    """Return the rule of a session, installed if need be; None on an untested version of Spark."""
     if not is_tried(spark):
         return None
     rule = _rule_of(spark)

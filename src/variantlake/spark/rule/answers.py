@@ -43,7 +43,7 @@ class Answers:
         self._answers: OrderedDict[str, Answer] = OrderedDict()
 
     def get(self, request: str) -> Answer | None:
-        """The cached answer to a request, or None."""
+        """Return the cached answer to a request, or None."""
         with self._lock:
             if request not in self._answers:
                 return None

@@ -91,7 +91,7 @@ class RulePlanner:
         self._has_kernels = self._helper(None).has_kernels
 
     def apply(self, request: str, given: JavaObject | None) -> JavaObject | None:
-        """The answer to the rule: None if the query stays unchanged.
+        """Return the answer to the rule: None if the query stays unchanged.
 
         `given` holds the session, and a function that runs operators of the plan. A request begins
         with the id of its thread. Without `given`, the request is the reason why the rule itself
@@ -150,7 +150,7 @@ class RulePlanner:
     def _helper(
         self, given: JavaObject | None, identity: str = "", zone: str | None = None
     ) -> HelperSession:
-        """The helper of the given session, with the time zone `zone` unless that is None."""
+        """Return the helper of the given session, with the time zone `zone` unless that is None."""
         helper = self._helpers.get(identity)
         if helper is None:
             user = self._spark
@@ -226,7 +226,7 @@ class RulePlanner:
         helper: HelperSession,
         ours: Collection[str],
     ) -> JavaObject | None:
-        """The answer to the rule, with the partial rows of pushed aggregates; None for nothing."""
+        """Return the answer to the rule, with partial rows of pushed aggregates, or None."""
         # Outside the turn: other queries need not wait while this process groups rows.
         made = {each.view: each.pushed.rows(helper) for each in planned if each.pushed}
         begun = {view: rows for view, rows in made.items() if rows is not None}
@@ -240,7 +240,7 @@ class RulePlanner:
     def _opened(
         self, query: RuleQuery, relations: Sequence[Mapping[str, Any]], ours: Collection[str]
     ) -> dict[str, _OpenTable]:
-        """The tables that we may read; none if none is `ours` and the query asks for no Variant."""
+        """Return the tables that we may read, none if none is `ours` and no Variant is read."""
         opened = ((each["name"], self._open(each)) for each in relations)
         tables = {name: table for name, table in opened if table is not None}
         asked = any(name in ours or query.asks(name, tables[name].table) for name in tables)
@@ -282,7 +282,7 @@ class RulePlanner:
         helper: HelperSession,
         given: JavaObject,
     ) -> list[str] | None:
-        """The values of a small join side; None if they are too many or cost too much to read."""
+        """Return the values of a small join side, None if too many or too costly to read."""
         if not is_cheap(side, {view: each.plan for view, each in planned.items()}):
             return None
         try:
@@ -295,7 +295,7 @@ class RulePlanner:
             return None  # an error of the query itself comes when the query runs
 
     def _open(self, relation: Mapping[str, Any]) -> _OpenTable | None:
-        """The table version to read; None if the source's options name columns or a timestamp.
+        """Return the table version to read, None if options of the source name columns or a time.
 
         Raises TableReplaced if another table is at the location now.
         """
@@ -351,7 +351,7 @@ class RulePlanner:
         return answer
 
     def _listed(self, *items: str | JavaObject) -> JavaObject:
-        """A Java list, made in one call for up to ten items, else with one call for each item."""
+        """Make a Java list, in one call for up to ten items, else with one call for each item."""
         if len(items) <= _MOST_AT_ONCE:
             return self._list_of(*items)
         found = self._array_list()
@@ -361,7 +361,7 @@ class RulePlanner:
 
 
 def _reason(error: BaseException) -> str:
-    """The error as text; for one from the JVM its first line, without trace and object id."""
+    """Return the error as text; one from the JVM as its first line, without trace and object id."""
     if isinstance(error, Py4JJavaError):
         return str(error.java_exception.toString()).partition("\n")[0]
     text = type(error).__name__
@@ -401,14 +401,14 @@ def _delta_name(location: str) -> str:
 
 
 def _joined(before: PlannedTable, again: PlannedTable) -> PlannedTable:
-    """The second plan of a table if join values add a condition to it, else the first."""
+    """Return the second plan of a table if join values add a condition to it, else the first."""
     new = (part for part in again.plan.conjuncts if part not in set(before.plan.conjuncts))
     joined = tuple(part for part in new if isinstance(part, In))
     return replace(again, joined=joined) if joined else before
 
 
 def _worth(planned: Iterable[PlannedTable], ours: Collection[str]) -> list[PlannedTable]:
-    """The tables that we should read: `ours`, and those that we read better than Delta Spark.
+    """Return the tables to read: `ours`, and those that we read better than Delta Spark.
 
     If one read of a location qualifies, all do, so that all are of one version.
     """

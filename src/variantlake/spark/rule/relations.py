@@ -43,7 +43,7 @@ class TableRelation:
         _relations[self.number] = self
 
     def get(self) -> JavaObject:
-        """The rows for the JVM. Raises RuntimeError in place of a BaseException such as Ctrl-C.
+        """Return the rows for the JVM. Raises RuntimeError for a BaseException such as Ctrl-C.
 
         py4j takes only an Exception to the JVM.
         """
@@ -55,7 +55,7 @@ class TableRelation:
             raise RuntimeError(f"interrupted by {type(error).__name__}") from error
 
     def rows(self) -> DataFrame:
-        """All columns of all rows. Raises what planning and scans of tables raise."""
+        """Return all columns of all rows. Raises what planning and scans of tables raise."""
         helper = self._helper
         helper.follow()
         plan = self.tables.plan_everything(self.table, has_kernels=lambda: helper.has_kernels)
@@ -73,5 +73,5 @@ class TableRelation:
 
 
 def relation_of(number: int) -> TableRelation:
-    """The relation with this number. Raises KeyError once its plan is gone."""
+    """Return the relation with this number. Raises KeyError once its plan is gone."""
     return _relations[number]

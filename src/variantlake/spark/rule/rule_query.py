@@ -51,7 +51,7 @@ class RuleQuery:
         )
 
     def with_conditions(self, extra: Extra) -> RuleQuery:
-        """The query with `extra` conditions on join sides, which every row that counts meets."""
+        """Return the query with `extra` conditions on join sides, met by every row that counts."""
         predicates = table_predicates(self.plan, self.lineage, self.text, extra, self.uses.implied)
         return replace(self, predicates=predicates)
 
@@ -64,13 +64,13 @@ class RuleQuery:
         return bool(columns & table.variants) or any(ref.path is not None for ref in conditions)
 
     def table_use(self, name: str) -> TableUse:
-        """The paths, columns and rows that the query reads of a table."""
+        """Return the paths, columns and rows that the query reads of a table."""
         whole = frozenset(each.column for each in self.uses.whole if each.view == name)
         first = self.limits.get(name)
         return TableUse(name, tuple(self.uses.of(name)), whole, self.predicates.get(name), first)
 
     def implied(self, names: Collection[str]) -> list[int]:
-        """The numbers of the conditions that the rule may drop, for the tables `names`."""
+        """Return the numbers of the conditions that the rule may drop, for the tables `names`."""
         return [
             number
             for number, source in self.uses.implied.items()

@@ -54,7 +54,7 @@ class PlanUses:
         return self.whole | {source for source, _ in self.paths.values()}
 
     def of(self, view: str) -> Iterator[tuple[int, Ref]]:
-        """The paths into those columns of a view that the plan reads only by paths."""
+        """Yield the paths into those columns of a view that the plan reads only by paths."""
         for number, (source, ref) in self.paths.items():
             if source.view == view and source not in self.whole:
                 yield number, ref
@@ -113,7 +113,7 @@ class _UseReading:
                 self._expression(part)
 
     def _present(self, part: Node) -> Iterator[ColumnSource]:
-        """The Variants that cannot be NULL in a row that meets this condition on a path."""
+        """Yield the Variants that cannot be NULL in a row that meets this condition on a path."""
         if part.name not in _NEED_VALUES:
             operands: tuple[Node, ...] = (part,)  # a boolean path is itself a condition
         else:
@@ -124,7 +124,7 @@ class _UseReading:
                 yield ColumnSource(request[0], request[1].column[0])
 
     def _tested(self, node: Node) -> ColumnSource | None:
-        """The Variant that a test for NULL checks; None if it checks anything else."""
+        """Return the Variant that a test for NULL checks; None if it checks anything else."""
         (child,) = node.children
         is_column = child.name == "AttributeReference" and child.type == VARIANT
         return self._lineage.source(child) if is_column else None
@@ -153,7 +153,7 @@ class _UseReading:
 
 
 def _expanded(plan: Node) -> Iterator[Node]:
-    """The expressions that an Expand (ROLLUP, CUBE) computes, without columns that it passes on.
+    """Yield the expressions that an Expand (ROLLUP, CUBE) computes, without columns it passes on.
 
     The plan's expressions are one projection after the other, then the output columns.
     """

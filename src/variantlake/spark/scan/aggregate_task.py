@@ -65,7 +65,7 @@ class Groups:
 
 
 def flag(number: int) -> Ref:
-    """The key that stands for the condition `number`."""
+    """Return the key that stands for the condition `number`."""
     return Ref(("", f"flag {number}"), None, "boolean")
 
 
@@ -94,7 +94,7 @@ class AggregateTask:
         known: pa.RecordBatch | None = None,
         tasks: int = 1,
     ) -> AggregateTask:
-        """An aggregate of these files in about `tasks` tasks."""
+        """Return an aggregate of these files in about `tasks` tasks."""
         parts = split_files(files, tasks, most=PART_BYTES)
         return cls(snapshot.without_files(), parts or ((),), groups, schema, known)
 
@@ -121,14 +121,14 @@ class AggregateTask:
             yield from self._batches(held[0] if len(held) == 1 else merged(held))
 
     def groups_of(self, part: FilePart) -> list[PartialGroups]:
-        """The groups of a part of a file, merged into at most one PartialGroups; thread-safe."""
+        """Merge the groups of a part of a file into at most one PartialGroups; thread-safe."""
         from variantlake.engine.grouped import merged
 
         found = [self._part(rows) for rows in self._rows(part)]
         return found if len(found) < 2 else [merged(found)]
 
     def sample(self) -> tuple[int, int]:
-        """How many rows of the first row group meet the condition, and how many groups of them."""
+        """Count the rows of the first row group that meet the condition, and the groups of them."""
         for part in self.parts[0]:
             for rows in self._rows(part):
                 return rows.rows, self._part(rows).count

@@ -55,11 +55,11 @@ class VariantlakeSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The name of the format."""
+        """Return the name of the format."""
         return FORMAT
 
     def schema(self) -> StructType:
-        """The requested columns, VARIANT ones included.
+        """Return the requested columns, VARIANT ones included.
 
         Raises InvalidQuery for an invalid option; NotADeltaTable.
         """
@@ -70,7 +70,7 @@ class VariantlakeSource(DataSource):
         return StructType([self._column(name) for name in chosen])
 
     def _column(self, name: str) -> StructField:
-        """A column by its name. Raises InvalidQuery if the table has none."""
+        """Return a column by its name. Raises InvalidQuery if the table has none."""
         columns = self._table.schema
         alike = [
             column
@@ -85,12 +85,12 @@ class VariantlakeSource(DataSource):
         return alike[0]
 
     def _stored(self, schema: StructType) -> dict[str, str]:
-        """The names of columns in files, by their names in a reader's schema."""
+        """Return the names of columns in files, by their names in a reader's schema."""
         stored = self._table.stored_names
         return {field.name: stored[self._column(field.name).name] for field in schema.fields}
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A reader of the columns of `schema`."""
+        """Make a reader of the columns of `schema`."""
         return TableReader(self._table, schema, self._stored(schema), self.stores)
 
     @cached_property
@@ -120,7 +120,7 @@ class FilteringSource(VariantlakeSource):
     """The source for sessions that push filters to data sources in Python."""
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A reader of the columns of `schema` that accepts filters."""
+        """Make a reader of the columns of `schema` that accepts filters."""
         return _FilteringReader(self._table, schema, self._stored(schema), self.stores)
 
 
@@ -169,14 +169,14 @@ class TableReader(DataSourceReader):
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a partition's files. Raises as `ScanTask`."""
+        """Yield the rows of a partition's files. Raises as `ScanTask`."""
         if partition.value is not None:  # PySpark's partition for a table without files
             reach(self._stores)
             yield from self.rows(partition)
 
     @staticmethod
     def rows(partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a partition's files; `reach` must have run in this process."""
+        """Yield the rows of a partition's files; `reach` must have run in this process."""
         # Loads the kernels.
         from variantlake.scan.files.column_reads import as_type
         from variantlake.scan.files.file_rows import partition_column

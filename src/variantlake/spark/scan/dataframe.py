@@ -62,7 +62,7 @@ def scan(
     *,
     needed: Collection[str] | None = None,
 ) -> DataFrame:
-    """The rows of the plan's files with the table's columns, in the table's order.
+    """Return the rows of the plan's files with the table's columns, in the table's order.
 
     Columns that are NOT NULL in the table are not nullable, if `helper` can assert that. Spark
     trusts the declaration, and would read a NULL as some other value. So the scan of files declares
@@ -112,9 +112,9 @@ def _with_required(
     groups: Sequence[ScanGroup],
     needed: Collection[str] | None,
 ) -> TableVersion:
-    """The table with the needed NOT NULL columns in `required`, not nullable if no file has NULL.
+    """Return the table; its needed NOT NULL columns are not nullable if no file has NULL there.
 
-    None are required if `helper` cannot assert it.
+    `required` is empty if `helper` cannot assert NOT NULL.
     """
     if not helper.can_assert:
         return replace(table, required=frozenset())
@@ -127,7 +127,7 @@ def _with_required(
 def _without_nulls(
     stored: StructType, groups: Sequence[ScanGroup], required: Collection[str]
 ) -> StructType:
-    """The columns, not nullable if they are `required` and the log counts no NULL in any file."""
+    """Return the columns, not nullable where `required` and the log counts no NULL in any file."""
     return StructType(
         [
             StructField(
@@ -207,7 +207,7 @@ class _LayoutGroup:
         columns: Sequence[str] = EVERYTHING,
         numbered: bool = False,
     ) -> DataFrame:
-        """The files' columns and partition values; `numbered` adds what `without_deleted` needs."""
+        """Read columns and partition values; `numbered` adds columns for `without_deleted`."""
         types = {item.name: item.dataType for item in self._table.stored.fields}
         constants = [StructField(field, types[name]) for name, field in self._constants.items()]
         constants += [StructField(self._file_number, IntegerType())] if numbered else []
@@ -231,7 +231,7 @@ class _LayoutGroup:
         )
 
     def _label(self, files: Sequence[ListedFile]) -> str:
-        """The name of a scan of these files in plans and in Spark's web UI."""
+        """Return the name of a scan of these files in plans and in Spark's web UI."""
         table = self._table
         every = self._files.columns
         whole = int(every.sizes.sum()) + every.left_out.bytes
@@ -242,7 +242,7 @@ class _LayoutGroup:
         )
 
     def _kernel_rows(self, files: Sequence[ScanFile]) -> DataFrame:
-        """The rows as from `_rows`, read by our kernels, without deleted rows."""
+        """Return the rows as from `_rows`, read by our kernels, without deleted rows."""
         snapshot = self._table.snapshot
         # The kernels give fields of structs the table's names.
         own = dict(zip(self._table.stored.names, self._table.schema.fields, strict=True))
@@ -277,14 +277,14 @@ class _LayoutGroup:
         )
 
     def empty(self) -> DataFrame:
-        """A DataFrame without rows, with the same columns as other groups."""
+        """Return a DataFrame without rows, with the same columns as other groups."""
         return self._select(self._helper.empty(self._table.stored), constants=False)
 
     def _select(self, rows: DataFrame, *, constants: bool) -> DataFrame:
         return rows.selectExpr(*self._columns_of(constants=constants))
 
     def _columns_of(self, *, constants: bool) -> list[str]:
-        """The table's columns as SQL: one call of the JVM instead of ten for each column."""
+        """Return the table's columns as SQL: one call of the JVM instead of ten for each column."""
         fields = zip(self._stored.fields, self._table.schema.fields, strict=True)
         return [
             f"{self._column(stored, item, constants=constants)} AS {quote_identifier(item.name)}"
@@ -292,7 +292,7 @@ class _LayoutGroup:
         ]
 
     def _stored_schema(self, group: ScanGroup) -> StructType:
-        """The table's columns in these files, without ids if the files surely use the same names.
+        """Return the table's columns in these files, without ids if the files surely share names.
 
         By its id Spark finds a column under any name, but pushes a condition to the column that has
         this name in the file. Only files with the schema's names have facts of a layout.
@@ -306,7 +306,7 @@ class _LayoutGroup:
         return without_ids(table.stored) if named else table.stored
 
     def _pushed(self) -> list[str]:
-        """The query's conditions on columns that are cast, hidden or asserted above the scan.
+        """Return the query's conditions on columns cast, hidden or asserted above the scan.
 
         Spark does not push these below, so the scan repeats them.
         """
@@ -336,7 +336,7 @@ class _LayoutGroup:
                 yield text
 
     def _on_path(self, condition: Predicate) -> str | None:
-        """A condition on a single path as SQL on its typed column; None if that is not pushable."""
+        """Return a condition on one path as SQL on its typed column, None if not pushable."""
         paths = {ref for ref in refs(condition) if ref.path is not None}
         reading = self._readings.get(next(iter(paths))) if len(paths) == 1 else None
         if not isinstance(reading, PhysicalColumn) or not reading.pushable:
@@ -346,7 +346,7 @@ class _LayoutGroup:
         return condition_sql(condition, {ref: reading.conversion.sql(leaf)})
 
     def _file_schema(self) -> StructType:
-        """The schema to read of a file, built as types: keys of paths may be any text (rule 6)."""
+        """Return the schema to read of a file, built as types: keys may be any text (rule 6)."""
         fields = []
         for item in self._stored.fields:
             if item.name in self._constants:
@@ -360,7 +360,7 @@ class _LayoutGroup:
         return StructType(fields)
 
     def _implied(self) -> list[str]:
-        """The bounds that the query's conditions imply for columns read through a cast.
+        """Return the bounds that the query's conditions imply for columns read through a cast.
 
         Spark pushes these bounds into the files, though not the casts (rule 13).
         """
@@ -459,7 +459,7 @@ def _leaf(column: str, steps: Iterable[str | int]) -> str:
 
 
 def hidden(column: str) -> str:
-    """The same values in a form that Spark's optimizer does not look through.
+    """Return the same values in a form that Spark's optimizer does not look through.
 
     Spark pushes `variant_get` and casts of a bare Variant column into the scan, which casts every
     row, also those that a CASE or an AND would have excluded (rule 1). It pushes a predicate on a

@@ -44,7 +44,7 @@ def has_deleted(file: ScanFile) -> bool:
 def without_deleted(
     helper: Files, rows: DataFrame, number: str, store: Store, files: Sequence[ScanFile]
 ) -> DataFrame:
-    """The rows of files without the deleted ones; column `number` holds a file's place in `files`.
+    """Remove the deleted rows of files; column `number` has a file's place in `files`.
 
     Raises MalformedLog for a vector that does not match its descriptor.
     """
@@ -65,7 +65,7 @@ def without_deleted(
 
 
 def _bits(store: Store, file: ScanFile) -> npt.NDArray[np.int64]:
-    """The deleted rows as bits in 64-bit words, up to the last word with a bit set."""
+    """Return the deleted rows as bits in 64-bit words, up to the last word with a bit set."""
     if file.vector is None:
         return np.empty(0, np.int64)
     rows = deleted_rows(store, file.vector, _num_records(file))
@@ -75,7 +75,7 @@ def _bits(store: Store, file: ScanFile) -> npt.NDArray[np.int64]:
 
 
 def _num_records(file: ScanFile) -> int:
-    """The rows in the file, deleted ones included."""
+    """Return the rows in the file, deleted ones included."""
     if file.facts is not None and file.facts.num_records != UNKNOWN:
         return file.facts.num_records
     with in_file(file.path):

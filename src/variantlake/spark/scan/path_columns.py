@@ -22,12 +22,12 @@ class PathColumn:
     native: bool
 
     def field(self, ref: Ref) -> str:
-        """The struct field that holds this path."""
+        """Return the struct field that holds this path."""
         return f"__vl_p{self.paths.index(ref)}"
 
 
 def path_columns(plan: ScanPlan, refs: Iterable[Ref]) -> dict[str, PathColumn]:
-    """The columns that become structs of the paths `refs`, for a plan that was made for them."""
+    """Return the columns that become structs of the paths `refs`, for a plan made for them."""
     by_column: dict[str, list[Ref]] = {}
     for ref in dict.fromkeys(refs):
         by_column.setdefault(ref.column[0], []).append(ref)
@@ -43,7 +43,7 @@ def path_columns(plan: ScanPlan, refs: Iterable[Ref]) -> dict[str, PathColumn]:
 def field_splice(
     text: str, column: PathColumn, ref: Ref, span: Span, name: Span, *, cast: str = ""
 ) -> Splice:
-    """The splice that replaces a path's expression, at `span`, by the field of its column's struct.
+    """Return the splice that replaces a path at `span` by the field of its column's struct.
 
     `name` is the span of the column's name in it. If some files are read natively, the expression
     stays as a fallback over the Variant inside the struct, cast to `cast` if that is given. Spark

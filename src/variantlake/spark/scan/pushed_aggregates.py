@@ -175,7 +175,7 @@ class PushedAggregate:
         return not len(self.files) and known is not None and known.count <= MOST_KEPT
 
     def rows(self, helper: HelperSession) -> tuple[DataFrame, bool] | None:
-        """The partial rows, and whether they need no merging.
+        """Return the partial rows, and whether they need no merging.
 
         None if this process gave up, so that Spark reads the table itself.
         """
@@ -203,7 +203,7 @@ class PushedAggregate:
 
 
 def bytes_here(least: int | None, most: int | None, cores: int) -> range:
-    """The range of bytes of files that the driver groups; `cores` are its own, 0 on a cluster.
+    """Return the range of bytes of files that the driver groups on its `cores` (0 on a cluster).
 
     `least` and `most` are the user's settings, None where not set.
     """
@@ -215,7 +215,7 @@ def bytes_here(least: int | None, most: int | None, cores: int) -> range:
 def pushed_aggregate(
     found: PartialAggregate, table: TableVersion, plan: ScanPlan, *, least: int, here: range
 ) -> PushedAggregate | None:
-    """The aggregate of a planned table; None if Spark computes it alone.
+    """Return the aggregate of a planned table; None if Spark computes it alone.
 
     Tasks pay from `least` bytes of files on. This process groups the rows itself if the bytes are
     in `here`.
@@ -346,7 +346,7 @@ def _sums_stay(found: PartialAggregate, table: TableVersion, plan: ScanPlan, rea
 
 
 def _planned(plan: ScanPlan) -> Int64s:
-    """The files that the plan reads."""
+    """Return the files that the plan reads."""
     return np.sort(np.concatenate([NO_ROWS, *(group.files.rows for group in plan.groups)]))
 
 
@@ -364,7 +364,7 @@ def _answered_by_log(found: PartialAggregate, table: TableVersion, plan: ScanPla
 
 
 def _given_up(found: PartialAggregate) -> tuple[str, Groups]:
-    """The key of the files' memo for an aggregate that this process gave up."""
+    """Return the key of the files' memo for an aggregate that this process gave up."""
     return "too many groups", found.groups
 
 

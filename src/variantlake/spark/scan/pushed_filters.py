@@ -31,7 +31,7 @@ from variantlake.types import Kind
 
 
 def pushed_sql(conjunct: Predicate, columns: Collection[str]) -> str | None:
-    """The condition as Spark SQL over `columns` and their fields, by the names in files.
+    """Return the condition as Spark SQL over `columns` and their fields, by the names in files.
 
     None if it reads anything else, or compares values of several types. A condition on floats
     qualifies only if NaN does not meet it and it compares with no zero: Parquet's statistics leave

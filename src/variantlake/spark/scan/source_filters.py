@@ -38,7 +38,7 @@ _COMPARISONS: dict[type[Filter], CompareOp] = {
 def predicate_of(
     condition: Filter, schema: StructType, stored: Mapping[str, str]
 ) -> Predicate | None:
-    """The condition as a predicate; None if planning does not know it.
+    """Return the condition as a predicate; None if planning does not know it.
 
     Args:
         condition: The filter that Spark pushes.
@@ -69,7 +69,7 @@ def predicate_of(
 
 
 def _literal(value: Any, type_: str) -> Literal | None:
-    """A constant as a literal of the column's type; None if its form is not certain."""
+    """Return a constant as a literal of the column's type; None if its form is not certain."""
     match value:
         case None | bool() | int() | float() | str() | bytes() | Decimal():
             return Literal(value, type_)

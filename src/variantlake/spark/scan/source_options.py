@@ -83,7 +83,7 @@ def given_options(
     begin: str = "load",
     also: Sequence[str] = (),
 ) -> dict[str, str]:
-    """The options by their names as we spell them; Spark's names are in any case.
+    """Return the options by their names as we spell them; Spark's names are in any case.
 
     `path` and the names in `also` are valid besides `names`, but no hint lists them. Raises
     InvalidQuery for an option that `what` does not have, and without a path, which the method
@@ -106,14 +106,14 @@ def given_options(
 
 
 def version_number(text: str) -> int:
-    """The version in an option's text. Raises InvalidQuery."""
+    """Parse the version in an option's text. Raises InvalidQuery."""
     if not _VERSION.fullmatch(text):
         raise InvalidQuery(f"{text!r} is not a version", hint="a number from 0 on")
     return int(text)
 
 
 def milliseconds(text: str, zone: str) -> int:
-    """The time in an option's text, in milliseconds since the epoch. Raises InvalidQuery."""
+    """Parse the time in an option's text, in milliseconds since the epoch. Raises InvalidQuery."""
     return _since_epoch(_moment(text, zone))
 
 
@@ -129,7 +129,7 @@ def _moment(text: str, zone: str) -> dt.datetime:
 
 
 def _moment_in_path(digits: str, zone: str) -> dt.datetime:
-    """The time in digits of the form `yyyyMMddHHmmssSSS`."""
+    """Parse the time in digits of the form `yyyyMMddHHmmssSSS`."""
     try:
         return _zoned(dt.datetime.strptime(digits + "000", "%Y%m%d%H%M%S%f"), zone)  # noqa: DTZ007 - has none
     except ValueError:
@@ -137,7 +137,7 @@ def _moment_in_path(digits: str, zone: str) -> dt.datetime:
 
 
 def _zoned(moment: dt.datetime, zone: str) -> dt.datetime:
-    """The moment, in `zone` unless it has a time zone."""
+    """Return the moment, in `zone` unless it has a time zone."""
     if moment.tzinfo is not None:
         return moment
     try:
@@ -150,7 +150,7 @@ def _zoned(moment: dt.datetime, zone: str) -> dt.datetime:
 
 
 def flag(given: Mapping[str, str], name: str, *, default: bool) -> bool:
-    """An option that is true or false. Raises InvalidValue for anything else."""
+    """Parse an option that is true or false. Raises InvalidValue for anything else."""
     text = given.get(name, str(default)).strip().lower()
     if text not in {"true", "false"}:
         raise InvalidValue(f"the option {name} is {given[name]!r}", hint="true or false")
@@ -158,7 +158,7 @@ def flag(given: Mapping[str, str], name: str, *, default: bool) -> bool:
 
 
 def whole_number(given: Mapping[str, str], name: str, *, least: int = 0) -> int | None:
-    """An option that is a number, `least` or more; None without it. Raises InvalidValue."""
+    """Parse an option that is a number, `least` or more; None without it. Raises InvalidValue."""
     text = given.get(name)
     if text is None:
         return None

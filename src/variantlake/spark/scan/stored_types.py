@@ -24,7 +24,7 @@ def _type(tree: DataType | Tree) -> DataType:
 
 
 def struct_type(tree: Tree) -> StructType:
-    """The struct of these columns and fields; `Tree` nests them by name."""
+    """Return the struct of these columns and fields; `Tree` nests them by name."""
     return StructType(
         [StructField(name, _type(child)) for name, child in tree.items() if name is not None]
     )

@@ -86,7 +86,7 @@ class TableVersion:
         return any(item.metadata for item in self.stored.fields)
 
     def stored_ref(self, ref: Ref) -> Ref:
-        """A Ref by the table's names as one by the names in files, with the length of a CHAR.
+        """Convert a Ref from the table's names to those in files, and add the length of a CHAR.
 
         Names may differ in case from the table's, as in a query.
         """
@@ -136,7 +136,7 @@ class Tables:
     def open(
         self, location: str, version: int | None = None, *, before: int | None = None
     ) -> TableVersion:
-        """The table at `location`: at its newest version, at `version`, or as it was at a time.
+        """Open the table at `location`: at its newest version, at `version`, or as of a time.
 
         `before` is that time in milliseconds since the epoch: the last version up to then.
 
@@ -231,7 +231,7 @@ class Tables:
         return replace(plan, groups=tuple(replace(each, kernels=True) for each in plan.groups))
 
     def _of_kept(self, table: TableVersion, predicate: Predicate | None) -> TableVersion:
-        """The table; if its files are not in memory, only with those that the predicate keeps."""
+        """Return the table; if its files are not in memory, only with files the predicate keeps."""
         files = table.snapshot.files
         # With `row_place`, the numbers of rows count all files of the table.
         if predicate is None or table.row_place or not is_unread(files):
@@ -249,7 +249,7 @@ class Tables:
         return self.plan(table, (), table.stored.names, None, has_kernels=has_kernels)
 
     def with_facts(self, table: TableVersion, paths: Iterable[Ref]) -> LogFiles:
-        """The table's files with facts, read from the footers where the log has no layout."""
+        """Return the table's files with facts, from footers where the log has no layout."""
         files = self._footers.with_facts(table.snapshot, table.files, paths)
         if files is not table.files and self._newest.get(table.location) is table:
             self._newest[table.location] = replace(table, files=files)
@@ -257,7 +257,7 @@ class Tables:
 
 
 def table_version(location: str, snapshot: Snapshot, older: LogFiles | None = None) -> TableVersion:
-    """A snapshot for Spark; `older` are the files of an earlier version, whose facts it reuses."""
+    """Make a snapshot for Spark; `older` are files of an earlier version, whose facts it reuses."""
     columns = StructType.fromJson(json.loads(snapshot.metadata.schema_string))
     by_id = snapshot.properties.get(MODE, "").lower() == "id"
     schema, stored = spark_schema(columns), stored_schema(columns, ids=by_id)

@@ -28,13 +28,13 @@ def pads(setting: Callable[[str, str], str | None]) -> bool:
 
 
 def char_columns(schema: StructType) -> Mapping[str, DataType]:
-    """The declared types of the table's columns that hold a CHAR, by their names in files."""
+    """Return the declared types of the table's columns with a CHAR, by their names in files."""
     declared = {field.physical_name: declared_type(field) for field in schema.fields}
     return {name: type_ for name, type_ in declared.items() if holds_char(type_)}
 
 
 def with_declarations(frame: DataFrame, schema: StructType) -> DataFrame:
-    """The DataFrame with the metadata by which Spark knows CHAR and VARCHAR columns."""
+    """Return the DataFrame with the metadata by which Spark knows CHAR and VARCHAR columns."""
     for field in schema.fields:
         if DECLARED in field.metadata:
             kept = {key: field.metadata[key] for key in SHOWN if key in field.metadata}
@@ -43,7 +43,7 @@ def with_declarations(frame: DataFrame, schema: StructType) -> DataFrame:
 
 
 def without_declarations(columns: types.StructType) -> types.StructType:
-    """The columns without the metadata by which Spark would pad them itself."""
+    """Return the columns without the metadata by which Spark would pad them itself."""
     return types.StructType(
         [
             types.StructField(

@@ -80,7 +80,7 @@ def is_for_one_task(files: Iterable[ListedFile]) -> bool:
 
 
 def unused(name: str, columns: Collection[str]) -> str:
-    """The name, made longer while a column of the table has it, in any case."""
+    """Return the name, made longer while a column of the table has it, in any case."""
     taken = {column.lower() for column in columns}
     while name in taken:
         name += "_"
@@ -127,16 +127,16 @@ class Files(ABC):
             self._zone = zone
 
     def new_view(self, mark: str = "") -> str:
-        """A new name for a view, without its database; `mark` ends it."""
+        """Return a new name for a view, without its database; `mark` ends it."""
         return f"{self._prefix}{next(self._numbers)}{mark}"
 
     def qualified(self, view: str) -> str:
-        """The view's name as queries and plans write it."""
+        """Return the view's name as queries and plans write it."""
         return f"{self._database}.{view}"
 
     @abstractmethod
     def empty(self, schema: StructType) -> DataFrame:
-        """A DataFrame without rows that costs no job."""
+        """Return a DataFrame without rows that costs no job."""
 
     @abstractmethod
     def read_parquet(
@@ -151,7 +151,7 @@ class Files(ABC):
         label: str = "",
         skipped: tuple[int, int] = (0, 0),
     ) -> DataFrame:
-        """The rows of files, read by exactly this schema; columns that a file lacks are NULL.
+        """Read the rows of files with exactly this schema; columns that a file lacks are NULL.
 
         The columns of `constants` follow those of `schema`, with each file's constants cast from
         text to their types, as Spark casts without ANSI; then ROW_INDEX, if requested. The result
@@ -160,7 +160,7 @@ class Files(ABC):
         """
 
     def batches(self, task: Task, count: int, schema: StructType) -> DataFrame:
-        """The Arrow batches of `task(0)` … `task(count - 1)`, each run by one Spark task."""
+        """Return the Arrow batches of `task(0)` … `task(count - 1)`, each run by one Spark task."""
         return batches(self.spark, task, count, schema)
 
     @property
@@ -172,7 +172,7 @@ class Files(ABC):
     """Whether `asserted` is available."""
 
     def asserted(self, frame: DataFrame, required: Mapping[str, str]) -> DataFrame:
-        """The same rows with non-nullable columns; a NULL in one of them is an error.
+        """Return the same rows with non-nullable columns; a NULL in one of them is an error.
 
         `required` maps the names of these columns to their names in the error.
         """
@@ -284,7 +284,7 @@ class HelperSession(Files):
         return self.parallelism if master == "local" or master.startswith("local[") else 0
 
     def rows(self, batch: pa.RecordBatch, schema: StructType) -> DataFrame:
-        """A DataFrame of given rows, which must have the Arrow types of `arrow_schema`."""
+        """Make a DataFrame of these rows, which must have the Arrow types of `arrow_schema`."""
         message = batch.serialize().to_pybytes()
         rows = self._views.rows(self._java, message, schema.json(), batch.num_rows == 1)
         return DataFrame(rows, self.spark)

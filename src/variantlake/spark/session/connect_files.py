@@ -212,7 +212,7 @@ def _constants(constants: StructType, texts: Sequence[str]) -> Iterator[str]:
 
 
 def _metadata_path(path: str) -> str:
-    """A file's path in Spark's `_metadata.file_path`: a URI of Java, `file:/…` without a host."""
+    """Return a path as in Spark's `_metadata.file_path`: a Java URI, `file:/…` without host."""
     scheme, slashes, rest = path.partition("://")
     host, _, name = rest.partition("/") if slashes else ("", "", path.removeprefix("/"))
     quoted = "".join(

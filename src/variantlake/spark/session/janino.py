@@ -44,7 +44,7 @@ class _Jvm:
         self.classes: dict[str, Java] = {}
 
     def class_of(self, spark: SparkSession, name: str, loader: Java) -> Java:
-        """A class, compiled on first use."""
+        """Return a class, compiled on first use."""
         with _lock:
             if name not in self.classes:
                 self.classes[name] = _compile(spark, name, loader)
@@ -69,7 +69,7 @@ def compile_ahead(spark: SparkSession) -> None:
 
 
 def java_instance(spark: SparkSession, name: str) -> Java:
-    """The instance, one per JVM, of the class in `<name>.java` next to this module.
+    """Return the instance, one per JVM, of the class in `<name>.java` next to this module.
 
     Raises UnsupportedFeature if the class does not compile, as on an untested version of Spark.
     """
@@ -80,7 +80,7 @@ def java_instance(spark: SparkSession, name: str) -> Java:
 
 
 def new_instance(spark: SparkSession, name: str) -> Java:
-    """A new instance of a class, for one that keeps state. Raises as `java_instance`."""
+    """Return a new instance of a class, for one that keeps state. Raises as `java_instance`."""
     jvm = _jvm_of(spark)
     constructor = jvm.class_of(spark, name, _loader_of(spark)).getDeclaredConstructor(
         jvm.gateway.new_array(jvm.gateway.jvm.java.lang.Class, 0)
@@ -99,12 +99,12 @@ def _jvm_of(spark: SparkSession) -> _Jvm:
 
 
 def _loader_of(spark: SparkSession) -> Java:
-    """The class loader of this thread, which knows the session's packages."""
+    """Return the class loader of this thread, which knows the session's packages."""
     return gateway_of(spark).jvm.java.lang.Thread.currentThread().getContextClassLoader()
 
 
 def source_of(name: str) -> str:
-    """The Java source of a class."""
+    """Return the Java source of a class."""
     return importlib.resources.files(__package__).joinpath(f"{name}.java").read_text("utf-8")
 
 

@@ -83,7 +83,7 @@ def run_tasks(
 
 
 def task_runner(spark: SparkSession, doing: str) -> Runner:
-    """A runner for the tasks of a load or rewrite on Spark's executors; `doing` describes them."""
+    """Return a runner of a load's or rewrite's tasks on executors; `doing` describes them."""
 
     def run(task: Tasks, watch: Callable[[int], None]) -> Iterable[bytes]:
         description = f"variantlake: {doing}"
@@ -93,7 +93,7 @@ def task_runner(spark: SparkSession, doing: str) -> Runner:
 
 
 def planning_job(spark: SparkSession) -> Run:
-    """A runner for the tasks that find files of a very large table, on Spark's executors."""
+    """Return a runner for the tasks that find files of a very large table, on Spark's executors."""
 
     def run(task: KeepFiles) -> Iterable[bytes]:
         description = f"variantlake: find files of {task.bare.store.uri}"
@@ -126,7 +126,7 @@ def run_over(
 
 
 def _in_large_batches(frame: DataFrame) -> DataFrame:
-    """The frame in a clone of its session, whose own settings stay as they are."""
+    """Return the frame in a clone of its session, whose own settings stay as they are."""
     session = clone_of(frame.sparkSession)
     for name, value in _BATCHES.items():
         session.conf.set(name, value)
@@ -318,6 +318,6 @@ def _explained(error: BaseException) -> BaseException:
 
 
 def _needed() -> set[str]:
-    """The modules that our tasks need; those of dependencies by the distributions' names."""
+    """Return the modules that our tasks need; those of dependencies by the distributions' names."""
     required = (each for each in requires("variantlake") or () if "extra ==" not in each)
     return {"variantlake", *(re.split(r"[^\w.-]", each)[0] for each in required)}

@@ -21,7 +21,7 @@ def is_connect(given: object) -> bool:
 
 
 def session_of(spark: SparkSession) -> Java:
-    """The session's Java object (`classic.SparkSession`)."""
+    """Return the session's Java object (`classic.SparkSession`)."""
     return cast("Java", spark)._jsparkSession  # noqa: SLF001
 
 
@@ -41,35 +41,35 @@ def active(spark: SparkSession) -> Iterator[None]:
 
 
 def classes_of(spark: SparkSession) -> Java:
-    """The package `org.apache.spark.sql.classic`."""
+    """Return the package `org.apache.spark.sql.classic`."""
     return cast("Java", spark)._jvm.org.apache.spark.sql.classic  # noqa: SLF001
 
 
 def gateway_of(spark: SparkSession) -> Java:
-    """The py4j gateway, one for each JVM."""
+    """Return the py4j gateway, one for each JVM."""
     return cast("Java", spark.sparkContext)._gateway  # noqa: SLF001
 
 
 def dataset_of(frame: DataFrame) -> Java:
-    """The DataFrame's Java object (`classic.Dataset`)."""
+    """Return the DataFrame's Java object (`classic.Dataset`)."""
     return cast("Java", frame)._jdf  # noqa: SLF001
 
 
 def column_of(column: Column) -> Java:
-    """The column's Java object."""
+    """Return the column's Java object."""
     return cast("Java", column)._jc  # noqa: SLF001
 
 
 def plan_of(frame: DataFrame) -> Java:
-    """The analysed plan of a DataFrame."""
+    """Return the analysed plan of a DataFrame."""
     return dataset_of(frame).queryExecution().analyzed()
 
 
 def frame_of(spark: SparkSession, plan: Java) -> DataFrame:
-    """A DataFrame of a plan, which the session analyses. Raises Spark's errors of analysis."""
+    """Make a DataFrame of a plan, which the session analyses. Raises Spark's errors of analysis."""
     return DataFrame(classes_of(spark).Dataset.ofRows(session_of(spark), plan), spark)
 
 
 def clone_of(spark: SparkSession) -> SparkSession:
-    """A new session that starts with the settings and views of another one."""
+    """Return a new session that starts with the settings and views of another one."""
     return SparkSession(spark.sparkContext, session_of(spark).cloneSession())

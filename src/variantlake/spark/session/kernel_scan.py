@@ -25,7 +25,7 @@ Task = Callable[[int], Iterator[pa.RecordBatch]]
 
 
 def batches(spark: SparkSession, task: Task, count: int, schema: StructType) -> DataFrame:
-    """The Arrow batches of `task(0)` … `task(count - 1)`, each run by one Spark task.
+    """Return the Arrow batches of `task(0)` … `task(count - 1)`, each run by one Spark task.
 
     The batches have exactly `arrow_schema(schema)`. The workers need the package.
     """

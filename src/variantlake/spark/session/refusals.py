@@ -62,7 +62,7 @@ _HINTS = {
 
 
 def _hints(error: Exception) -> Hints:
-    """The hints for an error, by the first part of Spark's error condition."""
+    """Return the hints for an error, by the first part of Spark's error condition."""
     condition = error.getCondition() if isinstance(error, PySparkException) else None
     if condition is not None and "_metadata`" in str(error).partition("\n")[0]:
         return Hints(hint=_METADATA, cli_hint=_METADATA)
@@ -100,7 +100,7 @@ def _is_said(_record: object) -> bool:
 
 
 def sentence(error: Exception, sources: Mapping[str, str]) -> str:
-    """An error's first line, with the names of the user's text; `sources` as in `or_invalid`."""
+    """Return an error's first line, in the user's names; `sources` as in `or_invalid`."""
     message = str(error)
     if _has_no_words(error):
         return f"[{_SYNTAX}] Spark finds a syntax error, but does not name its position"
@@ -114,7 +114,7 @@ def sentence(error: Exception, sources: Mapping[str, str]) -> str:
 
 
 def _without_inner_names(suggestions: re.Match[str]) -> str:
-    """The names that Spark suggests, without those of our internal columns."""
+    """Return the names that Spark suggests, without those of our internal columns."""
     kept = [name for name in _NAME.findall(suggestions[1]) if "`__vl_" not in name]
     return f" Did you mean one of the following? [{', '.join(kept)}]." if kept else ""
 

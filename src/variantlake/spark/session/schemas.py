@@ -22,7 +22,7 @@ SHOWN = ("comment", DECLARED)
 
 
 def spark_schema(columns: StructType) -> StructType:
-    """The columns without Delta's own metadata, all nullable, since files may lack them.
+    """Return the columns without Delta's own metadata, all nullable, since files may lack them.
 
     They keep comments, and the metadata by which Spark knows CHAR and VARCHAR.
     """
@@ -35,7 +35,7 @@ def spark_schema(columns: StructType) -> StructType:
 
 
 def stored_schema(columns: StructType, *, ids: bool) -> StructType:
-    """The same columns by the names in files; with `ids`, Spark finds them by their ids.
+    """Return the same columns by the names in files; with `ids`, Spark finds them by their ids.
 
     Fields of structs keep their comments, which a query's columns get from here; columns have none.
     """
@@ -46,14 +46,14 @@ def stored_schema(columns: StructType, *, ids: bool) -> StructType:
 
 
 def without_ids(columns: StructType) -> StructType:
-    """The same columns without ids, so that Spark finds them by name."""
+    """Return the same columns without ids, so that Spark finds them by name."""
     return StructType(
         [StructField(f.name, _commented(f.dataType), f.nullable) for f in columns.fields]
     )
 
 
 def type_ddl(type_: DataType, *, comments: bool = False) -> str:
-    """The type in SQL; fields may have any names."""
+    """Return the type in SQL; fields may have any names."""
 
     def ddl(part: DataType) -> str:
         return type_ddl(part, comments=comments)
@@ -80,7 +80,7 @@ def type_ddl(type_: DataType, *, comments: bool = False) -> str:
 
 
 def nullable_type(type_: DataType) -> DataType:
-    """The same type with all fields nullable."""
+    """Return the same type with all fields nullable."""
     return _mapped(type_, lambda item: StructField(item.name, nullable_type(item.dataType)))
 
 
@@ -108,7 +108,7 @@ def _without_comment(item: StructField) -> dict[str, Any]:
 
 
 def _commented(type_: DataType) -> DataType:
-    """The type with only the comments of its fields' metadata."""
+    """Return the type with only the comments of its fields' metadata."""
 
     def field(item: StructField) -> StructField:
         text = _comment(item)
@@ -133,7 +133,7 @@ def _stored_field(item: StructField, *, ids: bool) -> StructField:
 
 
 def _mapped(type_: DataType, change: Callable[[StructField], StructField]) -> DataType:
-    """The type with every field of its outermost structs changed."""
+    """Return the type with every field of its outermost structs changed."""
     match type_:
         case StructType():
             return StructType([change(item) for item in type_.fields])

@@ -42,7 +42,7 @@ def is_utc(zone: str | None) -> bool:
 
 
 def bytes_in(settings: Mapping[str, str], name: str) -> int | None:
-    """A setting in bytes, possibly negative; None if not set. Raises InvalidValue."""
+    """Parse a setting in bytes, possibly negative; None if not set. Raises InvalidValue."""
     text = settings.get(name, "")
     try:
         return int(text) if text else None

@@ -56,7 +56,7 @@ def _as_options(setting: Callable[[str], str | None]) -> dict[str, str]:
 
 
 def _settings_of_buckets(spark: Any) -> dict[str, dict[str, str | None]]:
-    """The settings of each bucket, by the names that they have for all buckets."""
+    """Return the settings of each bucket, by the names that they have for all buckets."""
     if is_connect(spark):
         every = {name.removeprefix("spark.hadoop."): v for name, v in spark.conf.getAll.items()}
         rest = {
@@ -81,7 +81,7 @@ def reads_s3(spark: SparkSession) -> bool:
 
 
 def hadoop_path(path: str) -> str:
-    """The path of a file with the scheme of Hadoop's file system for S3."""
+    """Return the path of a file with the scheme of Hadoop's file system for S3."""
     return f"s3a://{path[5:]}" if path.startswith("s3://") else path
 
 
@@ -90,7 +90,7 @@ T = TypeVar("T")
 
 
 def reaching_stores(run: Callable[P, Iterator[T]]) -> Callable[P, Iterator[T]]:
-    """The same function for a task in another process, with the storage options of this one."""
+    """Wrap a function for a task in another process, which gets this one's storage options."""
     options = options_to_send()
 
     def reaching(*args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
@@ -101,7 +101,7 @@ def reaching_stores(run: Callable[P, Iterator[T]]) -> Callable[P, Iterator[T]]:
 
 
 def _settings(spark: Any) -> Callable[[str], str | None]:
-    """A lookup of Hadoop's settings by name; through Connect only those set in Spark's conf."""
+    """Return a lookup of Hadoop's settings by name; on Connect, only of those in Spark's conf."""
     if is_connect(spark):
         return lambda name: (
             spark.conf.get(f"spark.hadoop.{name}", None) or spark.conf.get(name, None)

@@ -39,7 +39,7 @@ _CALLS = re.compile(rf"\b({'|'.join(NAMES)})\s*\(", re.IGNORECASE)
 
 
 def changed_column(target: Any, edit: Edit, value: Any, *, lenient: bool) -> Any:
-    """The column after the change, as `variantlake.functions` documents it."""
+    """Return the column after the change, as `variantlake.functions` documents it."""
     connect = is_connect(target)
     if edit.change is Change.DELETE:
 
@@ -155,7 +155,7 @@ def _call(name: str, change: Change, rows: Any, rest: tuple[Any, ...], *, lenien
 
 
 def _by_path(rows: Any, paths: Any, new: Any, flags: Any, change: Change, *, lenient: bool) -> Any:
-    """The rows, each changed at its own path; most often all paths are equal.
+    """Return the rows, each changed at its own path; most often all paths are equal.
 
     A NULL path or flag gives NULL, or for a deletion the row unchanged.
     """
@@ -191,7 +191,7 @@ def _edited(rows: Any, edit: Edit, new: Any, *, lenient: bool = False) -> Any:
 
 
 def _rows_of(keys: Any, kind: dict[str, Any]) -> Any:
-    """The rows with this path and this flag."""
+    """Return the rows with this path and this flag."""
     found = np.ones(keys.num_rows, np.bool_)
     for name, value in kind.items():
         column: Any = keys[name]
@@ -219,7 +219,7 @@ _STORED = [
 
 
 def _stored(found: Any) -> Any:
-    """The Variants in the Arrow form that Spark accepts."""
+    """Return the Variants in the Arrow form that Spark accepts."""
     parts = [found.field(field.name) for field in _STORED]
     mask = found.is_null() if found.null_count else None
     return in_spark_order(pa.StructArray.from_arrays(parts, fields=_STORED, mask=mask))

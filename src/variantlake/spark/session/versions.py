@@ -60,7 +60,7 @@ def is_tried(spark: SparkSession) -> bool:
 
 
 def java_source(spark: SparkSession, text: str) -> str:
-    """A Java class for this Spark: text between `/*4.3` and `4.3*/` is for 4.3 and newer."""
+    """Return a Java class for this Spark: text between `/*4.3` and `4.3*/` is for 4.3 and newer."""
     if _numbers(str(spark.version)) < (4, 3):
         return text
     return text.replace("/*4.3", "").replace("4.3*/", "")
@@ -74,7 +74,7 @@ def arrow_schema(schema: StructType) -> pa.Schema:
 
 
 def at_exit(client: Any) -> Callable[[], None]:
-    """The function that a Spark Connect client registers to run at exit, by its private name."""
+    """Return the exit function that a Spark Connect client registers, by its private name."""
     name = "_cleanup_ml_cache" if _numbers(pyspark.__version__) < (4, 2) else "_on_exit"
     found: Callable[[], None] = getattr(client, name, _nothing)
     return found
@@ -85,6 +85,6 @@ def _nothing() -> None:
 
 
 def _numbers(version: str) -> tuple[int, int]:
-    """The major and minor version; for any other text, a version newer than all tested ones."""
+    """Parse the major and minor version; any other text is a version newer than all tested ones."""
     found = re.match(r"(\d+)\.(\d+)", version)
     return (int(found[1]), int(found[2])) if found else (1 << 30, 0)

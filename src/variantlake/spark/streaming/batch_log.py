@@ -111,6 +111,6 @@ def _figures(labels: Mapping[str, str], values: Mapping[str, float]) -> list[Fig
 
 
 def _totals(file: Path, labels: Mapping[str, str]) -> dict[str, float]:
-    """The totals in the file for this query and table; zeros if it has none."""
+    """Return the totals in the file for this query and table; zeros if it has none."""
     known, key = read_figures(file), label_key(labels)
     return {name: known.get((PREFIX + name, key), 0.0) for name in COUNTERS}

@@ -32,7 +32,7 @@ class TableSource(VariantlakeSource):
     registered_by: ClassVar[int] = 0
 
     def schema(self) -> StructType:
-        """The requested columns; those of a stream if the options include one of streams alone.
+        """Return the requested columns, or a stream's if the options include one of streams only.
 
         Raises as `VariantlakeSource.schema` and `stream_schema`.
         """
@@ -48,7 +48,7 @@ class TableSource(VariantlakeSource):
         return super().reader(schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 # PySpark's name
-        """A reader of a table by version. Raises as `StreamOptions.of` and `stream_of`."""
+        """Return a reader of a table by version. Raises as `StreamOptions.of` and `stream_of`."""
         from variantlake.spark.streaming.reader import stream_of
 
         self._begin()
@@ -62,7 +62,7 @@ class TableSource(VariantlakeSource):
         return self._read(self._stream_options.location)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 # PySpark's name
-        """A writer of the batches of a stream.
+        """Return a writer of the batches of a stream.
 
         Raises UnsupportedFeature for the output mode "complete"; else as `TableStreamWriter`.
         """
@@ -80,7 +80,7 @@ class TableSource(VariantlakeSource):
         return TableStreamWriter(SinkOptions.of(self.options), schema, self.stores)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # PySpark's
-        """A writer of the rows of a DataFrame. Raises as `TableBatchWriter`."""
+        """Return a writer of the rows of a DataFrame. Raises as `TableBatchWriter`."""
         # Loads the kernels.
         from variantlake.spark.load.sink_options import SinkOptions
         from variantlake.spark.load.source_writer import TableBatchWriter

@@ -94,7 +94,7 @@ def write_batch(
 
 
 def _stream(frame: DataFrame) -> str:
-    """The id of the query that runs in this thread; empty if none runs, or through Connect."""
+    """Return the id of the query in this thread; empty if there is none, or on Connect."""
     if is_connect(frame.sparkSession):
         return ""
     return frame.sparkSession.sparkContext.getLocalProperty(QUERY_ID) or ""

@@ -37,7 +37,7 @@ class Offset:
         return (self.version, not self.is_starting, self.index)
 
     def to_json(self) -> dict[str, Any]:
-        """The offset in the form that Spark keeps in the checkpoint."""
+        """Return the offset in the form that Spark keeps in the checkpoint."""
         return {
             "sourceVersion": _FORM,
             "reservoirId": self.table,
@@ -48,7 +48,7 @@ class Offset:
 
     @classmethod
     def of(cls, given: dict[str, Any]) -> Self:
-        """The offset that a checkpoint holds. Raises MalformedFile for anything else."""
+        """Parse the offset that a checkpoint holds. Raises MalformedFile for anything else."""
         match given:
             case {
                 "sourceVersion": 1,

@@ -29,7 +29,7 @@ else:
         """The source for a PySpark that passes the start of a batch and the limit that applies."""
 
         def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - PySpark's name
-            """The end of the batch that begins at `start`."""
+            """Return the end of the batch that begins at `start`."""
             return self.next_offset(start, limited=not isinstance(limit, ReadAllAvailable))
 
         def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
@@ -49,7 +49,7 @@ class _PlainStream(TableStream):
     """The source for a PySpark that passes no start: a batch takes all new versions."""
 
     def latestOffset(self) -> dict[str, Any]:  # type: ignore[override] # noqa: N802 - before PySpark 4.2
-        """The offset after the newest version."""
+        """Return the offset after the newest version."""
         return self.newest_offset()
 
 
@@ -59,7 +59,7 @@ def stream_of(
     schema: StructType,
     stores: Mapping[str, str],
 ) -> TableStream:
-    """The reader for this PySpark, as `TableStream`.
+    """Return the reader for this PySpark, as `TableStream`.
 
     Raises UnsupportedFeature if the options set a limit that this PySpark cannot keep.
     """

@@ -52,7 +52,7 @@ def is_registered(spark: SparkSession) -> bool:
 def _reaching(
     source: type[VariantlakeSource], time_zone: str, *, case_sensitive_names: bool
 ) -> type[VariantlakeSource]:
-    """The source class for Spark's Python processes, with the settings of this process."""
+    """Return the source class for Spark's Python processes, with the settings of this process."""
 
     class Reaching(TableSource, source):  # type: ignore[misc, valid-type]  # pickled whole, with its settings
         stores = options_to_send()

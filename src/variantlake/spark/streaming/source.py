@@ -55,7 +55,7 @@ class SelectTask:
     wanted: pa.Schema
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows. Raises as `Scan.to_batches`."""
+        """Yield the rows. Raises as `Scan.to_batches`."""
         from variantlake.scan.files.column_reads import as_type  # loads the kernels
 
         scan = Scan(self.snapshot, self.items, self.where)
@@ -87,7 +87,7 @@ class TableStream(DataSourceStreamReader):
         self._planned: tuple[Offset, Offset, list[Unit]] | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - PySpark's name
-        """The offset at which a new stream begins.
+        """Return the offset at which a new stream begins.
 
         Raises MissingSource for a starting version that does not exist, InvalidQuery for a time
         after the newest version.
@@ -113,7 +113,7 @@ class TableStream(DataSourceStreamReader):
         return self._offset(first).to_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """The partitions that the tasks of a batch read; none for an empty batch."""
+        """Return the partitions that the tasks of a batch read; none for an empty batch."""
         begin, until = self._offset_of(start), self._offset_of(end)
         if begin == until:
             return []
@@ -135,7 +135,7 @@ class TableStream(DataSourceStreamReader):
         return found
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a partition's files. Raises as `ScanTask` and `Scan`."""
+        """Yield the rows of a partition's files. Raises as `ScanTask` and `Scan`."""
         reach(self._stores)
         if isinstance(partition.value, SelectTask):
             yield from partition.value.batches()
@@ -143,7 +143,7 @@ class TableStream(DataSourceStreamReader):
             yield from TableReader.rows(partition)
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 - PySpark's name
-        """The offset after the newest version seen so far, for the query's progress."""
+        """Return the offset after the newest version seen so far, for the query's progress."""
         return self._offset(self._newest.version + 1).to_json()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -162,7 +162,7 @@ class TableStream(DataSourceStreamReader):
         return self._newest_seen or self._read
 
     def next_offset(self, start: dict[str, Any], *, limited: bool) -> dict[str, Any]:
-        """The end of a batch that begins at `start`; `start` itself if no file is new."""
+        """Return the end of a batch that begins at `start`; `start` itself if no file is new."""
         begin = self._offset_of(start)
         self._refresh()
         if begin.version > self._newest.version + 1:
@@ -193,7 +193,7 @@ class TableStream(DataSourceStreamReader):
         return end.to_json()
 
     def newest_offset(self) -> dict[str, Any]:
-        """The offset after the newest version."""
+        """Return the offset after the newest version."""
         self._refresh()
         return self._offset(self._newest.version + 1).to_json()
 
@@ -208,7 +208,7 @@ class TableStream(DataSourceStreamReader):
         self._newest_seen = newest
 
     def _offset_of(self, given: dict[str, Any]) -> Offset:
-        """An offset of this table.
+        """Return an offset of this table.
 
         Raises MalformedFile, and UnsupportedFeature for an offset of another table.
         """
@@ -226,13 +226,13 @@ class TableStream(DataSourceStreamReader):
         return Offset(self._read.metadata.id, version)
 
     def _first_there(self, version: int) -> int:
-        """The version; without failOnDataLoss, the first from it on that the log still holds."""
+        """Return the version, or without failOnDataLoss the first from it on that the log has."""
         if self.options.fail_on_data_loss:
             return version
         return max(version, min(all_commits(self._read.store), default=version))
 
     def _units(self, begin: Offset, last: int) -> Iterator[Unit]:
-        """The files after an offset, up to those of version `last`."""
+        """Return the files after an offset, up to those of version `last`."""
         return units_of(self._read, begin, last, self.options, self._first_there)
 
     # --- What tasks read ---

@@ -102,7 +102,7 @@ class StreamOptions:
 
 
 def _change_commits(given: Mapping[str, str]) -> ChangeCommits:
-    """The last of the chosen options in the order of ChangeCommits; FAIL without any."""
+    """Return the last of the chosen options in the order of ChangeCommits; FAIL without any."""
     asked = [each for each in ChangeCommits if flag(given, each.value, default=False)]
     if ChangeCommits.GIVE_ADDED in asked and ChangeCommits.SKIP in asked:
         raise InvalidQuery(
@@ -112,7 +112,7 @@ def _change_commits(given: Mapping[str, str]) -> ChangeCommits:
 
 
 def _bytes(given: Mapping[str, str], name: str) -> int | None:
-    """A size in bytes; None without the option. Raises InvalidValue unless it is above 0."""
+    """Parse a size in bytes; None without the option. Raises InvalidValue unless it is above 0."""
     text = given.get(name)
     if text is None:
         return None

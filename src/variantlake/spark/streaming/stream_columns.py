@@ -15,7 +15,7 @@ from variantlake.sql.select import Item, QueryText
 
 
 def stream_schema(snapshot: Snapshot, options: StreamOptions) -> StructType:
-    """The columns of a stream of this table, for Spark.
+    """Return the columns of a stream of this table, for Spark.
 
     Raises InvalidQuery and UnsupportedFeature for SQL text that is invalid, or that only Spark
     evaluates; UnsupportedFeature for a change feed if the table has columns of the same names.
@@ -32,7 +32,7 @@ def stream_schema(snapshot: Snapshot, options: StreamOptions) -> StructType:
 def selection(
     snapshot: Snapshot, options: StreamOptions
 ) -> tuple[tuple[Item, ...], Predicate | None]:
-    """The selected items and the condition. Raises as `stream_schema`."""
+    """Return the selected items and the condition. Raises as `stream_schema`."""
     text = QueryText(snapshot.schema)
     items = text.items(options.select or "*")
     return items, text.condition(options.where) if options.where else None

@@ -73,7 +73,7 @@ def _numbered(files: Sequence[_File], begin: Offset) -> Iterator[Unit]:
 
 
 def _starting(read: Snapshot, version: int, options: StreamOptions) -> list[_File]:
-    """All files of the table at a version, the oldest first."""
+    """Return all files of the table at a version, the oldest first."""
     try:
         then = read if read.version == version else read.at(version)
     except MissingSource as error:

@@ -79,7 +79,7 @@ class Node:
 
 
 def node_of(document: dict[str, Any]) -> Node:
-    """The plan or expression that PlanDump.java wrote."""
+    """Return the plan or expression that PlanDump.java wrote."""
     inner = document.get("plan")
     return Node(
         name=document["name"],

@@ -67,7 +67,7 @@ class SmallSide:
 
 
 def small_sides(plan: Node, views: Mapping[str, str]) -> Iterator[SmallSide]:
-    """The join sides that give the same rows whenever they run, of any size.
+    """Yield the join sides that give the same rows whenever they run, of any size.
 
     `views` are as for Lineage. Joins inside subqueries are not among them.
     """
@@ -138,7 +138,7 @@ def is_cheap(side: SmallSide, plans: Mapping[str, ScanPlan]) -> bool:
 
 
 def values_of(rows: DataFrame, side: SmallSide) -> list[str] | None:
-    """The distinct values of a small side's `rows`, as Spark prints them; None if too many."""
+    """Return the distinct values of a small side's `rows` in Spark's text, None for too many."""
     names = [f"c{at}" for at in range(len(rows.columns))]
     text = f"unix_date(c{side.column})" if side.type == "date" else f"c{side.column}"
     column = rows.toDF(*names).selectExpr(f"string({text}) AS v")

@@ -20,7 +20,7 @@ _PASSING = frozenset({"Filter", "Project"})
 
 
 def first_rows(plan: Node, lineage: Lineage, text: str) -> dict[str, FirstRows]:
-    """The rows that a LIMIT needs of each view, by view.
+    """Return the rows that a LIMIT needs of each view, by view.
 
     A view that is read twice, or through more than one LIMIT, has no entry. `lineage` is that of
     `plan`, `text` is the query's SQL.
@@ -50,7 +50,7 @@ class _Limit:
     """The definitions of common tables that are read once."""
 
     def read(self, node: Node) -> tuple[str, FirstRows] | None:
-        """The view below a LIMIT, and the rows that the LIMIT needs of it; None if not known."""
+        """Return the view below a LIMIT, and its rows that the LIMIT needs; None if unknown."""
         sort, view = None, None
         counts, all_rows = [_constant(node)], True
         for below in self._below(node):
@@ -95,7 +95,7 @@ class _Limit:
                 return
 
     def _order(self, terms: Sequence[Node], view: str) -> Order | None:
-        """The first term of a sort; None if it is not a column or path of the view."""
+        """Return the first term of a sort; None if it is not a column or path of the view."""
         term = terms[0]
         if term.name != "SortOrder":
             return None
@@ -112,6 +112,6 @@ class _Limit:
 
 
 def _constant(limit: Node) -> int | None:
-    """The row count of a LIMIT or an OFFSET; None if it is not a constant."""
+    """Return the row count of a LIMIT or an OFFSET; None if it is not a constant."""
     (count,) = limit.expressions
     return int(count.folded) if isinstance(count.folded, str) else None

@@ -30,7 +30,7 @@ class Lineage:
     definitions: dict[str, Node] = field(default_factory=dict)
 
     def source(self, node: Node) -> ColumnSource | None:
-        """The column that a reference stands for, also one of an outer query; None for others."""
+        """Return the column that a reference means, also one of an outer query; None for others."""
         if node.name in ("AttributeReference", "OuterReference"):
             return self.sources.get(node.expr_id)
         return None
@@ -76,7 +76,7 @@ class Lineage:
 
 
 def view_of(plan: Node, views: Mapping[str, str]) -> str | None:
-    """The view of ours that a SubqueryAlias names; None for any other operator."""
+    """Return the view of ours that a SubqueryAlias names; None for any other operator."""
     if plan.name != "SubqueryAlias":
         return None
     return views.get(plan.arguments["identifier"])

@@ -79,7 +79,7 @@ def _operators(plan: Node) -> Iterator[Node]:
 def _rows_of(
     plan: Node, views: Mapping[str, str], implied: Collection[int]
 ) -> tuple[str, list[Node]] | None:
-    """The view below `plan` and the conditions on its rows; None below any other operators."""
+    """Return the view below `plan` and the conditions on its rows, None below other operators."""
     conditions: list[Node] = []
     while True:
         view = view_of(plan, views)
@@ -116,7 +116,7 @@ class _AggregateReader:
     _sums: dict[tuple[Ref, int], None] = field(default_factory=dict)
 
     def read(self, node: Node, conditions: list[Node]) -> PartialAggregate | None:
-        """The aggregate over rows that meet `conditions`; None if only Spark can compute it."""
+        """Return the aggregate over rows that meet `conditions`, None if only Spark can do it."""
         before = len(node.expressions) - len(node.output)
         grouping, items = node.expressions[:before], node.expressions[before:]
         try:
@@ -189,7 +189,7 @@ class _AggregateReader:
         return found
 
     def _term(self, node: Node) -> _Term:
-        """A key or an argument. Raises _NotHereError if only Spark can compute it."""
+        """Return a key or an argument. Raises _NotHereError if only Spark can compute it."""
         ref = self._conditions.operand(node)
         if ref is not None:
             type_ = spark_type(ref.type)

@@ -86,7 +86,7 @@ def with_pushed(
     *,
     has_kernels: Callable[[], bool],
 ) -> tuple[PlannedTable, ...]:
-    """The tables, each with the aggregate over it that our tasks or the driver begin, if any.
+    """Return the tables, each with its aggregate that our tasks or the driver begin, if any.
 
     `settings` are our settings in the user's session.
     """
@@ -110,7 +110,7 @@ def with_pushed(
 
 
 def by_stored_names(use: TableUse, table: TableVersion) -> TableUse:
-    """The same use, with columns by the names that they have in the table's files."""
+    """Return the same use, with columns by the names that they have in the table's files."""
     paths = tuple((number, table.stored_ref(ref)) for number, ref in use.paths)
     predicate = use.predicate and map_refs(use.predicate, table.stored_ref)
     first = use.first and map_order(use.first, table.stored_ref)
@@ -118,11 +118,11 @@ def by_stored_names(use: TableUse, table: TableVersion) -> TableUse:
 
 
 def everything(view: str, table: TableVersion) -> TableUse:
-    """The use of a table that reads all columns of all rows."""
+    """Return the use of a table that reads all columns of all rows."""
     return TableUse(view, (), frozenset(table.schema.names), None)
 
 
 def stored_names(columns: Iterable[str], table: TableVersion) -> frozenset[str]:
-    """The names that `columns` have in the table's files."""
+    """Return the names that `columns` have in the table's files."""
     stored = table.stored_names
     return frozenset(stored[name] for name in columns)

@@ -61,7 +61,7 @@ def table_predicates(
     extra: Extra | None = None,
     implied: Collection[int] = (),
 ) -> dict[str, Predicate | None]:
-    """The condition that every relevant row of a view meets, by view; None if all rows matter.
+    """Return for each view the condition that every relevant row meets, None if all rows matter.
 
     `text` is the query's SQL, which shows the unknown conditions in messages. `implied` are the
     numbers of conditions that follow from others of the same filter.
@@ -86,20 +86,20 @@ class Conditions:
     text: str
 
     def all_of(self, nodes: Iterable[Node]) -> Predicate:
-        """The conjunction of conditions; a condition that is not known becomes Unknown."""
+        """Return the conjunction of conditions; a condition that is not known becomes Unknown."""
         return And(tuple(map(self._predicate, nodes)))
 
     def operand(self, node: Node) -> Ref | None:
-        """The column or path that an expression reads; None for any other expression."""
+        """Return the column or path that an expression reads; None for any other expression."""
         found = self._operand(node)
         return found if isinstance(found, Ref) else None
 
     def computed(self, node: Node) -> Node:
-        """The expression that a projected name stands for; any other expression unchanged."""
+        """Return the expression that a projected name means, any other expression unchanged."""
         return self.lineage.computed.get(node.expr_id, node)
 
     def _predicate(self, node: Node) -> Predicate:
-        """The condition as a predicate for planning."""
+        """Return the condition as a predicate for planning."""
         if not node.deterministic:
             return self._unknown(node)
         if node.name == "AttributeReference" and node.expr_id in self.lineage.computed:
@@ -117,7 +117,7 @@ class Conditions:
         return Unknown(" ".join(written.split()))
 
     def _boolean(self, node: Node) -> Predicate:
-        """The predicate of a boolean path or column that is itself a condition; else Unknown."""
+        """Return the predicate of a boolean path or column as a condition, else Unknown."""
         operand = self._operand(node)
         if isinstance(operand, Ref) and operand.type == "boolean":
             return Compare("=", operand, Literal(value=True, type="boolean"))
@@ -218,7 +218,7 @@ class _Finder:
 
 
 def variant_request(node: Node, lineage: Lineage) -> tuple[str, Ref] | None:
-    """The view and the Ref of `cast(variant_get(column, path) AS type)` or `variant_get(…, type)`.
+    """Return view and Ref of `cast(variant_get(column, path) AS type)` or `variant_get(…, type)`.
 
     The column may itself be the Variant at a path of another column. None for other expressions,
     and for a path whose result is a Variant.
@@ -241,7 +241,7 @@ def variant_request(node: Node, lineage: Lineage) -> tuple[str, Ref] | None:
 
 
 def _extracted(get: Node, lineage: Lineage) -> tuple[ColumnSource, tuple[str | int, ...]] | None:
-    """The column that a `variant_get` reads, and the steps to its result; None if not known.
+    """Return the column that a `variant_get` reads, and the steps to its result; None if not known.
 
     Nested calls join their steps: `:b` of the Variant `event:a` is `event:a.b`, NULL in the same
     rows.
@@ -268,7 +268,7 @@ def _steps(path: object) -> tuple[str | int, ...] | None:
 
 
 def _cast(operand: Ref | Literal | None, requested: str) -> Ref | None:
-    """The Ref of a column's cast, mostly one that Spark adds to compare it with a constant."""
+    """Return the Ref of a column's cast, which Spark mostly adds to compare it with a constant."""
     if not isinstance(operand, Ref) or operand.path is not None:
         return None
     from_type, to_type = spark_type(operand.type), spark_type(requested)
@@ -278,14 +278,14 @@ def _cast(operand: Ref | Literal | None, requested: str) -> Ref | None:
 
 
 def conjuncts(condition: Node) -> Iterable[Node]:
-    """The terms of a condition's nested ANDs; the condition itself if it is no AND."""
+    """Return the terms of a condition's nested ANDs; the condition itself if it is no AND."""
     if condition.name == "And":
         return (part for child in condition.children for part in conjuncts(child))
     return (condition,)
 
 
 def _leaf(node: Node, operands: list[Ref | Literal | None], shown: Unknown) -> Predicate | None:
-    """The predicate of a condition on its operands; `shown` stands for its unknown part."""
+    """Return the predicate of a condition on its operands; `shown` stands for its unknown part."""
     match operands:
         case [left, right] if node.name in _COMPARISONS and left and right:
             return Compare(_COMPARISONS[node.name], left, right)
@@ -323,7 +323,7 @@ _DECIMAL = re.compile(r"decimal\(\d+,\d+\)")
 
 
 def literal(text: str | None, type_: str) -> Literal | None:
-    """A constant from the text that the JVM prints; None if planning does not take its type.
+    """Return a constant from the text that the JVM prints; None if planning does not take its type.
 
     Dates are in days and timestamps in microseconds, as in Spark's rows.
     """
