@@ -1,7 +1,7 @@
-"""Erasing rows for good: out of the table, then out of its folder and its log.
+"""Erase rows for good: from the table, then from its folder and its log.
 
-In: the newest version and a condition. Out: a commit after which no file of the table holds the
-rows, and when, or at once, nothing below the table's folder does.
+In: the newest version and a condition. Out: a commit after which no file of the newest version
+holds the rows; and the time after which a vacuum removes the rest, or a purge that does so at once.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Erase: one commit after which no file of the newest version holds the rows.
+"""Erase rows with one commit, after which no file of the newest version holds them.
 
-Every file with such a row is written anew, also if a deletion vector hides the row already. The
-commit says neither the condition nor bounds of the old files, in which erased values stand. What is
-left are older versions: their files, and what the log says of them. `purge` removes these.
+It rewrites every file with such a row, also if a deletion vector already hides the row. The commit
+contains neither the condition nor bounds of the old files, since both may hold erased values. Older
+versions remain: their files, and their commits in the log. `purge` removes these.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from variantlake.writing.commit_files import NOT_COMMITTED
 _ATTEMPTS = 5
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _LONGEST = 100 * 365 * 24 * 3_600_000
-"""Milliseconds beyond which a retention is for ever."""
+"""Milliseconds beyond which a retention never ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class EraseResult(Result):
-    """What an erase did, or would do.
+    """The result of an erase, or of its dry run.
 
-    `version` is the first one that does not hold the rows: `rows_erased` that were in the table,
-    and `rows_hidden` that had been deleted and were still in its files. `files_rewritten` were
-    written again without them, or without keys that no row uses any more; `files_removed` held
-    nothing else. Older versions hold them until a vacuum after `vacuum_after`, and the log has
-    bounds of them until it is cleaned up after `log_until`; None for a time that never comes by the
-    table's properties. With `purged` both are done: `files_purged` and `log_files_purged` are gone.
+    `version` is the first one without the rows: `rows_erased` that were in the table, and
+    `rows_hidden` that were already deleted but still in its files. `files_rewritten` were written
+    again without them, or without keys that no row uses any more; `files_removed` held nothing
+    else. Older versions hold the rows until a vacuum after `vacuum_after`, and the log has bounds
+    of them until it is cleaned up after `log_until`; None if the table's properties keep them
+    forever. If `purged`, both are done: `files_purged` and `log_files_purged` are gone.
     """
 
     rows_erased: int
@@ -95,7 +95,7 @@ def erase(
 
 
 def _check(snapshot: Snapshot) -> None:
-    """Refuse, by name, what we could not erase all of."""
+    """Refuse tables from which we could not erase everything."""
     check_not_append_only(snapshot)
     for field in snapshot.schema.fields:
         if not isinstance(field.type, VariantType) and StructType((field,)).holds_variant():
@@ -135,10 +135,10 @@ def _written(
     rewritten: list[ErasedRows],
     done: EraseResult,
 ) -> Changes:
-    """The files of the commit, and its actions."""
+    """Write the files of the commit, and return its changes."""
     change_files: tuple[AddCdcFile, ...] = ()
     if is_on(snapshot, CHANGE_FEED) and done.rows_erased:
-        # Readers of the feed learn of it like of any other delete; a vacuum takes the files.
+        # Readers of the feed see a normal delete; a vacuum removes these files.
         change_files = write_changes(files, [(DELETE, visible_rows(snapshot, found))])
     changed = bool(done.rows_erased)
     adds = files.write(staying_rows(snapshot, rewritten))
@@ -146,12 +146,12 @@ def _written(
     return Changes(
         operation="DELETE",
         adds=tuple(replace(add, data_change=changed) for add in adds),
-        # Bounds of the old files are values of theirs.
+        # Bounds of the old files may be erased values.
         removes=tuple(replace(each, stats=None, tags=None) for each in removes),
         change_files=change_files,
         reads=whole_table,
         evaluated=True,
-        numbered=True,  # the rows that stay have their numbers
+        numbered=True,  # staying rows keep their numbers
         keeps_row_ids=is_on(snapshot, ROW_TRACKING) or not rewritten,
         file_metrics=False,
         parameters={"predicate": predicate_parameter("erased")},

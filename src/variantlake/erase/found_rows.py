@@ -1,4 +1,4 @@
-"""The rows to erase in the table's files, those that a deletion vector hides already as well."""
+"""Find and read the rows to erase, including rows that a deletion vector already hides."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from variantlake.shredding.arrays import struct_of
 
 @dataclass(frozen=True, slots=True)
 class ErasedRows:
-    """Rows to erase in one file. `visible` are in the table, `hidden` were deleted already.
+    """The rows to erase from one file: `visible` ones of the table, and `hidden` deleted ones.
 
-    `staying` are the rows of the table that stay. All are places in the file, rising.
+    `staying` are the rows of the table that stay. All are ascending places in the file.
     """
 
     add: AddFile
@@ -46,7 +46,7 @@ class ErasedRows:
 
 
 def erased_rows(snapshot: Snapshot, condition: Predicate) -> list[ErasedRows]:
-    """The rows for which the condition is true, file by file. Raises as `find_rows`."""
+    """Find the rows for which the condition is true, file by file. Raises as `find_rows`."""
     files = snapshot.files
     bare = replace(snapshot, files=files.without("deletion_vector"))
     taken = find_rows(Scan(bare, (), condition))
@@ -72,9 +72,9 @@ def erased_rows(snapshot: Snapshot, condition: Predicate) -> list[ErasedRows]:
 
 
 def staying_rows(snapshot: Snapshot, found: list[ErasedRows]) -> Iterator[pa.Table]:
-    """The rows that stay in these files, each Variant with the keys that it uses and no others.
+    """Read the rows that stay, and give each Variant a dictionary of only the keys that it uses.
 
-    Rows of a file share a dictionary, in which keys of erased rows would live on.
+    The rows of a file share a dictionary, which would keep the keys of erased rows.
     """
     variants = [
         number
@@ -97,14 +97,14 @@ def staying_rows(snapshot: Snapshot, found: list[ErasedRows]) -> Iterator[pa.Tab
 
 
 def visible_rows(snapshot: Snapshot, found: list[ErasedRows]) -> Iterator[pa.Table]:
-    """The erased rows that were in the table."""
+    """Read the erased rows that were in the table."""
     for each in found:
         if len(each.visible):
             yield from rows_at(snapshot, each.file, each.visible)
 
 
 def tape_of(reader: VariantReader, array: pa.StructArray, places: Int64s | None = None) -> Tape:
-    """The Variants as a tape; `places` are theirs in the file. Raises MalformedVariant."""
+    """Read Variants into a tape; `places` are those in the file. Raises MalformedVariant."""
     tape = reader.read(array)
     bad = np.flatnonzero(tape.bad)
     if len(bad):
@@ -117,7 +117,7 @@ def tape_of(reader: VariantReader, array: pa.StructArray, places: Int64s | None 
 def _pruned(
     reader: VariantReader, column: pa.ChunkedArray[Any], places: Int64s
 ) -> pa.ChunkedArray[Any]:
-    """The Variants anew; `places` are theirs in the file."""
+    """Write Variants with their own dictionaries; `places` are those in the file."""
     chunks: list[Any] = []
     for chunk in column.chunks:
         tape = tape_of(reader, struct_of(chunk), places)

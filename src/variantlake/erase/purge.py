@@ -1,8 +1,8 @@
-"""Purge: make a table's newest version its only one, in its folder and in its log, now.
+"""Purge: remove all older versions of a table at once, from its folder and from its log.
 
-Files of older versions go (a vacuum without retention, quarantine files too), then a checkpoint of
-the newest version is written that remembers no removed file, and all of the log before it goes.
-Killed anywhere, a repeat does the rest: the table can be read at its newest version all the time.
+First remove the files of older versions (a vacuum without retention, with quarantine files). Then
+write a checkpoint of the newest version without tombstones, and remove all of the log before it.
+If this is killed, repeat it; the newest version can be read at any time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _VERSIONED = re.compile(r"\.?(\d{20})\..+")
 
 
 def check_may_purge(snapshot: Snapshot) -> None:
-    """Raise UnsupportedFeature, by name if the log must not be cut."""
+    """Raise UnsupportedFeature if the log must not be truncated, or has unknown actions."""
     if "checkpointProtection" in snapshot.features:
         raise UnsupportedFeature(
             "the table's log must not be cut (the feature checkpointProtection)",
@@ -33,17 +33,17 @@ def check_may_purge(snapshot: Snapshot) -> None:
 
 
 def purge(snapshot: Snapshot) -> tuple[int, int]:
-    """Remove all but the newest version; how many files of the folder and of the log are gone.
+    """Remove all but the newest version; returns the number of removed data and log files.
 
-    Raises as `vacuum`, StoreFailed.
+    Raises as `check_may_purge` and `vacuum`, StoreFailed.
     """
     check_may_purge(snapshot)
-    # Not before what was committed last, whatever the clocks say.
+    # A time after the last commit, whatever the clocks show.
     now = max(time.time_ns() // 1_000_000, snapshot.last.modified) + 1
     done = vacuum(snapshot, 0, force=True, quarantine=True, now=now)
     newest = snapshot.refresh()
     store = newest.store
-    # The versions that files were removed from are gone: no reader needs these names.
+    # No reader needs tombstones: the versions that had these files are gone.
     state = replace(newest.state(), removes={})
     kept = write_state(store, newest.version, state, reuse=False)
     kept_names = {name.rpartition("/")[2] for name in kept}
@@ -58,14 +58,14 @@ def purge(snapshot: Snapshot) -> tuple[int, int]:
         for entry in store.list_from(SIDECARS)
         if entry.path.rpartition("/")[2] not in kept_names
     ]
-    # Oldest first: what is left after an interruption are whole versions, the newer ones.
+    # Oldest first, so that after an interruption the newer versions are still complete.
     for path in doomed:
         store.delete(path)
     return done.files_removed, len(doomed)
 
 
 def _goes(name: str, newest: Snapshot) -> bool:
-    """Whether it speaks of older versions, or is another checkpoint of the newest."""
+    """Whether a log file is of an older version, or another checkpoint of the newest."""
     version = int(name.lstrip(".")[:20])
     if version < newest.version:
         return True

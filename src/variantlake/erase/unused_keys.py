@@ -1,8 +1,8 @@
-"""Keys that files hold and no row uses: in dictionaries that rows share, in names of columns.
+"""Find keys that files hold and no row uses: in shared dictionaries, and in names of columns.
 
-The rows of a load share a dictionary, also those that go to other files, and a rewrite that copies
-columns copies it. So a file can hold keys of a row that was never in it, or that has left it. A
-shredding schema that was learned from rows names their keys in each file that has it.
+The rows of a load share a dictionary, even in different files, and a rewrite that copies columns
+copies it. So a file can hold keys of a row that was never in it, or is no longer in it. A shredding
+schema that was learned from rows names their keys in every file that uses it.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ _UNREADABLE = (
     " row first; a deletion vector hides it until its file is rewritten"
 )
 _NULL = b"\x00"
-"""A Variant null, which uses no key."""
+"""The Variant null, which uses no key."""
 
 
 def unused_keys(
     snapshot: Snapshot, erased: Sequence[ErasedRows]
 ) -> tuple[frozenset[str], list[ErasedRows]]:
-    """The keys that no row uses once the `erased` ones are gone, and the other files that hold one.
+    """Return the keys that no row uses once the `erased` ones are gone, and files to rewrite.
 
-    Of these files all rows stay that no deletion vector hides. Keys that the table's owner has
-    named stay too: those of given shredding schemas, of hints and of the clustering. Files outside
-    of the table's folder are left out.
+    These are the files outside `erased` that hold such keys; all their visible rows stay. Keys that
+    the table's owner has named are kept: those of shredding schemas, of hints and of the
+    clustering. Files outside the table's folder are ignored.
 
-    Raises MalformedFile and MalformedVariant, with the file and the row if a file does not say
+    Raises MalformedFile and MalformedVariant, with the file and the row, if a file does not show
     which keys it uses.
     """
     fields = [field for field in snapshot.schema.fields if isinstance(field.type, VariantType)]
@@ -89,7 +89,7 @@ def unused_keys(
             raise
         used |= keys - idle
         unused |= idle
-        # A key that one file does not use may be used in another: decided behind the loop.
+        # Another file may use a key that this one does not, so decide after the loop.
         if idle and places is None:
             holding.append((add, file, idle))
     unused -= used | named
@@ -99,7 +99,7 @@ def unused_keys(
 
 
 def without_keys(snapshot: Snapshot, keys: Collection[str]) -> Snapshot:
-    """The table with learned shredding schemas that do not name these keys."""
+    """Remove these keys from the table's learned shredding schemas."""
     configuration = snapshot.properties
     for field in snapshot.schema.fields:
         schema = _learned(snapshot, field.physical_name)
@@ -113,7 +113,7 @@ def without_keys(snapshot: Snapshot, keys: Collection[str]) -> Snapshot:
 
 
 def _named(snapshot: Snapshot, fields: Iterable[StructField]) -> Iterator[str]:
-    """The keys that the table's owner has named in its properties."""
+    """Yield the keys that the table's owner has named in its properties."""
     properties = snapshot.properties
     given = shredding_schemas(properties, snapshot.schema)
     for field in fields:
@@ -125,13 +125,13 @@ def _named(snapshot: Snapshot, fields: Iterable[StructField]) -> Iterator[str]:
     text = properties.get(CLUSTER_BY)
     if text is None:
         return
-    with suppress(InvalidSchema):  # of columns that are not there any more it names nothing
+    with suppress(InvalidSchema):  # the property may name columns that no longer exist
         for each in cluster_paths(text, snapshot.schema, snapshot.partition_columns):
             yield from () if each.path is None else map(str, each.path.steps)
 
 
 def _learned(snapshot: Snapshot, column: str) -> ShreddingSchema | None:
-    """The schema of a column (physical name) if rows alone have named its keys."""
+    """Return the schema of a column (physical name) if it was learned from rows, else None."""
     if learned_schemas(snapshot.properties, column) is None:
         return None
     return shredding_schemas(snapshot.properties, snapshot.schema).get(column)
@@ -143,7 +143,7 @@ def _names(schema: ShreddingSchema) -> Iterator[str]:
 
 
 def _visible(snapshot: Snapshot, add: AddFile, file: ScanFile) -> ErasedRows:
-    """A file that no row is erased from; what a deletion vector hides goes with the old file."""
+    """Return a file without rows to erase; its hidden rows do not stay."""
     with open_file(file.path) as source:
         rows = read_footer(source).num_rows
     left = np.setdiff1d(
@@ -172,9 +172,9 @@ class _FileKeys:
         return cls(snapshot, file, fields, footer, groups)
 
     def split(self, named: set[str], places: Int64s | None) -> tuple[set[str], set[str]]:
-        """All keys, and those of them that neither `named` nor a row at these places uses.
+        """Return all keys, and the idle ones: neither in `named` nor used by a row at `places`.
 
-        None stands for all rows. No more is read than it takes to have seen all keys in use.
+        None means all rows. Stops reading once no key can be idle.
         """
         keys = set(self._columns()) | self._of_dictionaries()
         idle = keys - named
@@ -198,7 +198,7 @@ class _FileKeys:
             yield from _names_below(group.root)
 
     def _of_typed_columns(self) -> set[str]:
-        """The keys of paths whose typed columns hold a value."""
+        """Return the keys of paths whose typed columns hold a value."""
         facts = facts_of(self.footer, self.file.size, [group.column for group in self.groups])
         return {
             step
@@ -234,7 +234,7 @@ def _batches(source: ParquetSource, row_group: int, leaf: int) -> Iterable[pa.Re
 
 
 def _keys_of(metadata: AnyArray) -> set[str]:
-    """The keys of dictionaries; of Arrow's, also those that no row refers to."""
+    """Return the keys of metadata; for an Arrow dictionary, also of entries that no row uses."""
     entries: Any = metadata
     distinct = entries.dictionary if isinstance(metadata, pa.DictionaryArray) else entries.unique()
     distinct = distinct.drop_null()

@@ -1,5 +1,5 @@
-"""Reading the change data feed: which rows the versions of a table brought, took and changed.
+"""Read the change data feed: the rows that versions of a table inserted, deleted and updated.
 
-In: a snapshot and a range of versions. Out: files with what each of their rows is, as snapshots of
-their own that any scan reads, and such a scan for this process.
+In: a snapshot and a range of versions. Out: snapshots of the changed files, with the change of each
+row, which any scan can read; and such a scan for this process.
 """

@@ -1,7 +1,7 @@
-"""The files that a version appended, for who reads a table version by version.
+"""List the files that a version appended, for a stream that reads a table version by version.
 
-What changes no data (`dataChange` is false) appends nothing. A version that also removes rows is
-refused, or read as the reader asks. Spec: PROTOCOL, "Add File and Remove File".
+Files whose `dataChange` is false are not appended. A version that also removes rows is refused, or
+read as the stream's options say. Spec: PROTOCOL, "Add File and Remove File".
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ _CHOICES = (
 
 
 class ChangeCommits(enum.Enum):
-    """What becomes of versions that remove rows."""
+    """How to read versions that remove rows."""
 
     FAIL = "fail"
     IGNORE_DELETES = "ignoreDeletes"
-    """Those that only remove are read as versions without rows; others fail."""
+    """Versions that only remove have no rows; others fail."""
     SKIP = "skipChangeCommits"
-    """They are read as versions without rows, whatever they add."""
+    """They have no rows, whatever they add."""
     GIVE_ADDED = "ignoreChanges"
-    """The files that they add are read as if all of their rows were new."""
+    """All rows of the files that they add count as new."""
 
 
 def appended_files(read: Snapshot, version: int, policy: ChangeCommits) -> list[AddFile]:
-    """The files that a version appended, in the log's order, to be read with the schema of `read`.
+    """Return the files that a version appended, in the log's order, for the schema of `read`.
 
     Raises UnsupportedFeature for a version that removes rows, unless `policy` allows it, and for
-    one whose schema cannot be read so; MissingSource for one that the log does not hold any more;
-    MalformedLog.
+    one whose rows cannot be read with that schema; MissingSource for one that the log does not hold
+    any more; MalformedLog.
     """
     try:
         actions = read_commit(read.store, commit_path(version))

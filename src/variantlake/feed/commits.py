@@ -1,8 +1,9 @@
-"""What the commits of a range say of rows: files that came, went, or list changes.
+"""Find the changed files of a range of commits: added, removed, or with a list of changes.
 
-A commit with change data files tells by these alone; else files that came are inserts, files that
-went deletes, and of a file that stayed the difference of its deletion vectors. What changes no data
-(`dataChange` is false) is not a change. Spec: PROTOCOL, "Change Data Files", "Add CDC File".
+If a commit has change data files, only these count. Otherwise the rows of added files are inserts,
+those of removed files deletes; for a file that stays, the difference of its deletion vectors
+counts. Actions whose `dataChange` is false are not changes. Spec: PROTOCOL, "Change Data Files",
+"Add CDC File".
 """
 
 from __future__ import annotations
@@ -51,11 +52,11 @@ class VersionRange:
 
 @dataclass(frozen=True, slots=True)
 class ChangedFile:
-    """A file whose rows a version brought or took, or that lists changed rows.
+    """A file whose rows a version inserted or deleted, or that lists changed rows.
 
-    `change` is INSERT or DELETE for all rows, None if each row says it. `timestamp` is that of
-    the commit, in milliseconds since the epoch. `vector` are rows that do not count; if `among`
-    is given, only rows count that are in `among` and not in `vector`.
+    `change` is INSERT or DELETE for all rows, None if a column of the file has it for each row.
+    `timestamp` is that of the commit, in milliseconds since the epoch. Rows in the deletion vector
+    of `file` do not count; with `among`, only rows in `among` count.
     """
 
     version: int
@@ -73,12 +74,12 @@ def version_range(
     since: int | None = None,
     until: int | None = None,
 ) -> VersionRange:
-    """The versions from `first`, or from the first one not before `since`, to `last` or `until`.
+    """Return the versions from `first`, or the first one not before `since`, to `last` or `until`.
 
-    Times are milliseconds since the epoch. Without a start it is version 0, without an end the
+    Times are milliseconds since the epoch. The default start is version 0, the default end the
     snapshot's version.
 
-    Raises InvalidQuery for a range that is empty, has two beginnings or ends, or that begins after
+    Raises InvalidQuery for a range that is empty or has two starts or ends, and for a time after
     the newest version; MissingSource for a version that does not exist.
     """
     if first is not None and since is not None:
@@ -93,7 +94,7 @@ def version_range(
         )
     check_version(first)
     check_version(last)
-    # The last version at that time, but the first one not before the other: both ends inclusive.
+    # The last version at `until`, and the first one not before `since`: both ends are inclusive.
     if until is not None:
         last = version_at(snapshot.store, snapshot.metadata, until)
     if first is None and since is not None:
@@ -119,10 +120,10 @@ def version_range(
 def changed_files(
     snapshot: Snapshot, versions: VersionRange, read: Snapshot
 ) -> Iterator[ChangedFile]:
-    """The changed files of these versions, which are read with the schema of `read`.
+    """Yield the changed files of these versions, which are read with the schema of `read`.
 
-    Raises UnsupportedFeature for a version that recorded no changes or has another schema, by
-    number; MissingSource for one that the log does not hold any more; MalformedLog.
+    Raises UnsupportedFeature, with its number, for a version that recorded no changes or has
+    another schema; MissingSource for one that the log does not hold any more; MalformedLog.
     """
     commits = _commits(snapshot, versions)
     _check_metadata(snapshot, metadata_at(snapshot, versions.first), versions.first, read)
@@ -162,8 +163,7 @@ def _changes(
         if before is None:
             yield INSERT, add, None
         elif before.deletion_vector != add.deletion_vector:
-            # Rows that were there and are not: those that the new vector has and the old does not
-            # have.
+            # Deleted are the rows in the new vector and not in the old one; inserted the reverse.
             if add.deletion_vector is not None:
                 yield DELETE, before, add.deletion_vector
             if before.deletion_vector is not None:
@@ -173,7 +173,10 @@ def _changes(
 
 
 def _changed_no_rows(info: CommitInfo | None) -> bool:
-    """A MERGE that says so: it may move rows to other files, which Delta Spark leaves out too."""
+    """Whether a MERGE changed no rows by its metrics: it may have moved rows to other files.
+
+    Delta Spark ignores these, too.
+    """
     metrics = info.fields.get("operationMetrics") if info is not None else None
     if info is None or info.operation != "MERGE" or not isinstance(metrics, dict):
         return False
@@ -181,7 +184,7 @@ def _changed_no_rows(info: CommitInfo | None) -> bool:
 
 
 def _as_adds(snapshot: Snapshot, version: int, removes: Iterable[RemoveFile]) -> Iterator[AddFile]:
-    """The files as they were added; what a `remove` does not say the version before does."""
+    """Convert removed files to added ones; looks up incomplete ones in the previous version."""
     unknown = []
     for each in removes:
         if each.partition_values is None or each.size is None:
@@ -219,7 +222,7 @@ def _commits(snapshot: Snapshot, versions: VersionRange) -> list[tuple[int, Entr
 
 
 def first_since(snapshot: Snapshot, time: int) -> int:
-    """The first version that is not older than a time, in milliseconds since the epoch.
+    """Return the first version that is not older than a time, in milliseconds since the epoch.
 
     It may be newer than the snapshot.
     Raises InvalidQuery for a time after the newest version.
@@ -231,7 +234,7 @@ def first_since(snapshot: Snapshot, time: int) -> int:
 
 
 def metadata_at(snapshot: Snapshot, version: int) -> Metadata:
-    """The metadata of a version. Raises as `read_state`."""
+    """Return the metadata of a version. Raises as `read_state`."""
     if version == snapshot.version:
         return snapshot.metadata
     _, state = read_state(snapshot.store, version)
@@ -239,7 +242,7 @@ def metadata_at(snapshot: Snapshot, version: int) -> Metadata:
 
 
 def _check_metadata(snapshot: Snapshot, metadata: Metadata, version: int, read: Snapshot) -> None:
-    """A version must record changes, in a schema that the schema of `read` continues."""
+    """Check that a version records changes, and that the schema of `read` can read its rows."""
     if metadata.configuration.get(CHANGE_FEED, "").lower() != "true":
         raise UnsupportedFeature(
             f"version {version} recorded no changes: the property {CHANGE_FEED} was not true",
@@ -269,7 +272,7 @@ _NEWER_SCHEMA = "start the stream again: it reads the table by its new schema th
 
 
 def _problem(schema: StructType, metadata: Metadata, version: int, read: Snapshot) -> str:
-    """Why rows of a version's schema cannot be read by that of `read`; empty if they can."""
+    """Return why the schema of `read` cannot read rows of a version; empty if it can."""
     if metadata.partition_columns != read.metadata.partition_columns:
         return "it is partitioned by other columns"
     if is_mapped(metadata.configuration) != is_mapped(read.properties):

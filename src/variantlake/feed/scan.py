@@ -1,4 +1,4 @@
-"""A scan of changes without Spark: as a table's, in the order of the versions."""
+"""Scan changes without Spark, in the order of the versions."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ VACUUMED = "vacuum removed files that these changes are in: begin with a later v
 
 @dataclass(frozen=True, repr=False)
 class ChangeScan(ArrowStream):
-    """The changed rows of some versions; nothing is read before it is asked for.
+    """The changed rows of some versions, in order; it reads nothing before its rows are taken.
 
-    An Arrow stream itself, as `Scan` is. Rows come version by version.
+    It is an Arrow stream, as `Scan` is.
     """
 
     parts: tuple[Scan, ...]
@@ -37,9 +37,9 @@ class ChangeScan(ArrowStream):
         return self.parts[0].schema
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows in batches, version by version.
+        """Yield the rows in batches, version by version.
 
-        Raises as `Scan.to_batches`; MissingSource for a file that is not there any more.
+        Raises as `Scan.to_batches`; MissingSource for a file that no longer exists.
         """
         files = [
             (int(file.partition[COMMIT_VERSION] or 0), part, file)
@@ -55,9 +55,9 @@ class ChangeScan(ArrowStream):
             raise
 
     def count(self) -> int:
-        """The number of rows, without reading what is selected. Raises as `to_batches`."""
+        """Count the rows without reading the selected columns. Raises as `to_batches`."""
         return sum(scan.count() for scan in self.parts)
 
     def explain(self) -> tuple[Explanation, ...]:
-        """What is read and skipped, by which predicate, of each part of the files."""
+        """Explain for each part of the files what the scan reads and skips, by which predicate."""
         return tuple(scan.explain() for scan in self.parts)

@@ -1,8 +1,8 @@
-"""Changed files as snapshots that any scan reads, with what each row is as partition values.
+"""Make snapshots of changed files, which any scan can read.
 
-`_commit_version` and `_commit_timestamp`, and `_change_type` if all rows of a file are of one,
-are partition columns there: conditions on them skip files, and readers fill them in. Rows of a file
-that do not count are its deletion vector.
+In them `_commit_version`, `_commit_timestamp`, and `_change_type` if it is the same for all rows of
+a file, are partition columns: conditions on them skip files, and readers fill them in. A file's
+deletion vector has the rows that do not count.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 def change_snapshots(snapshot: Snapshot, versions: VersionRange) -> list[Snapshot]:
-    """Snapshots whose rows together are the changes of these versions, one at least.
+    """Make snapshots, at least one, whose rows together are the changes of these versions.
 
-    Their schema is the table's at the snapshot, or at the end of the range if columns are
-    mapped, and the three columns behind it. In each a file stands once.
+    Their schema is the table's at the snapshot, or at the end of the range if columns are mapped,
+    followed by the three columns. No snapshot has a file twice.
 
-    Raises UnsupportedFeature as `changed_files`, and for a table that has such a column itself.
+    Raises UnsupportedFeature as `changed_files`, and for a table that has one of these columns.
     """
     read = snapshot
     if is_mapped(snapshot.properties) and versions.last != snapshot.version:
@@ -53,10 +53,7 @@ def change_snapshots(snapshot: Snapshot, versions: VersionRange) -> list[Snapsho
 
 
 def snapshots_of(read: Snapshot, changes: Iterable[ChangedFile]) -> list[Snapshot]:
-    """Snapshots whose rows together are these changes; else as `change_snapshots`.
-
-    The table's columns are those of `read`.
-    """
+    """Make snapshots of these changes, as `change_snapshots` does, with the columns of `read`."""
     reserved = reserved_column(read.schema)
     if reserved is not None:
         raise UnsupportedFeature(
@@ -76,7 +73,7 @@ def snapshots_of(read: Snapshot, changes: Iterable[ChangedFile]) -> list[Snapsho
 
 
 def _counted(snapshot: Snapshot, changed: ChangedFile) -> AddFile | None:
-    """The file with what its rows are, and a vector of those that do not count; None: no rows."""
+    """Add partition values and a vector of ignored rows to a file; None if it ignores all rows."""
     try:
         time = _EPOCH + dt.timedelta(milliseconds=changed.timestamp)
     except OverflowError:
@@ -108,13 +105,16 @@ def _counted(snapshot: Snapshot, changed: ChangedFile) -> AddFile | None:
 
 
 def _rows(snapshot: Snapshot, path: str) -> int:
-    """The rows of a file, by its own word: what statistics say may be wrong."""
+    """Return the number of rows of a file, from its footer: statistics may be wrong."""
     with open_file(snapshot.location(path)) as source:
         return read_footer(source).num_rows
 
 
 def once_each(files: Iterable[AddFile]) -> list[list[AddFile]]:
-    """The files in as few lists as have none twice: Spark Connect tells files by their paths."""
+    """Split files into as few lists as possible without repeated paths.
+
+    Spark Connect identifies files by their paths.
+    """
     lists: list[list[AddFile]] = []
     count: dict[str, int] = {}
     for file in files:
@@ -127,8 +127,8 @@ def once_each(files: Iterable[AddFile]) -> list[list[AddFile]]:
 
 
 def _with_files(read: Snapshot, files: Sequence[AddFile], constant: Sequence[str]) -> Snapshot:
-    """A snapshot of these files, whose partition columns are also the `constant` ones."""
-    # Without ids: change files have `_change_type` by its name alone, whatever the mapping is.
+    """Make a snapshot of these files, with the `constant` columns as further partition columns."""
+    # Without ids: change files have `_change_type` by its name, whatever the column mapping.
     added = (StructField(name, PrimitiveType(_TYPES[name])) for name in CHANGE_COLUMNS)
     schema = StructType((*read.schema.fields, *added))
     metadata = replace(

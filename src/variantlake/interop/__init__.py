@@ -1,5 +1,5 @@
-"""Tables in other engines: their projections and conditions become those of a scan.
+"""Let other engines read tables, and push their columns and conditions into a scan.
 
-In: a scan, and an engine that asks for some of its columns and rows. Out: these, of the files that
-may hold them. Each engine is optional, and loaded when somebody asks for it.
+In: a scan, and the columns and conditions of an engine's query. Out: the columns and rows, from the
+files that may hold them. Each engine is optional, and loaded on first use.
 """

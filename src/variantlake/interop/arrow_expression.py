@@ -1,7 +1,7 @@
-"""Conditions of pyarrow as trees: what engines hand to a dataset of pyarrow.
+"""Parse pyarrow's expressions, which engines pass to a pyarrow dataset as conditions.
 
-pyarrow shows nothing of an expression but its text. It is taken apart by the form in which it is
-pickled: a record batch whose metadata are the parts in their order, and whose columns the literals.
+pyarrow shows only the text of an expression. So we parse its pickled form: a record batch with the
+parts, in order, as metadata, and the literals as columns.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from variantlake.interop.pushed_scan import NotPushed
 
 @dataclass(frozen=True, slots=True)
 class ArrowField:
-    """A column by its name."""
+    """A column, by its name."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class ArrowConstant:
-    """A literal: a scalar of pyarrow."""
+    """A literal, a pyarrow scalar."""
 
     scalar: Any
 
 
 @dataclass(frozen=True, slots=True)
 class ArrowCall:
-    """A function of pyarrow.compute; `options` by their names, empty for none."""
+    """A call of a function of pyarrow.compute, with its options by name."""
 
     function: str
     arguments: tuple[Node, ...]
@@ -43,7 +43,7 @@ Node = ArrowField | ArrowConstant | ArrowCall
 
 
 def parse_expression(expression: Any) -> Node:
-    """The tree of an expression or scalar. Raises NotPushed if it cannot be taken apart."""
+    """Parse an expression or scalar. Raises NotPushed if its form is unknown."""
     if isinstance(expression, pa.Scalar):
         return ArrowConstant(expression)
     try:
@@ -75,7 +75,7 @@ def _node(kind: str, value: str, parts: Iterator[tuple[str, str]], batch: Any) -
 
 
 class _ArrowSchema(ctypes.Structure):
-    """The begin of a schema of Arrow's C data interface."""
+    """The start of a schema in Arrow's C data interface."""
 
     _fields_ = (
         ("format", ctypes.c_char_p),
@@ -85,7 +85,7 @@ class _ArrowSchema(ctypes.Structure):
 
 
 def _metadata(schema: Any) -> Iterator[tuple[str, str]]:
-    """All pairs of the metadata: as a dict, which pyarrow gives, a key has only one of them."""
+    """Yield all pairs of the metadata. pyarrow's dict has only one pair for each key."""
     capsule = schema.__arrow_c_schema__()
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)

@@ -1,4 +1,4 @@
-"""The table that dbt, dlt or Dagster write to: as it is, or made for the columns of their rows."""
+"""Open the table that dbt, dlt or Dagster write to, or create it for the columns of their rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from variantlake.table import Table
 
 
 def asset_table(place: str, schema: str | StructType) -> Table:
-    """The table at a place, whatever its columns are; a new one of `schema` if there is none.
+    """Open the table at `place`, whatever its columns; creates one with `schema` if it is missing.
 
     Raises as `Table.open` and `Table.create`.
     """

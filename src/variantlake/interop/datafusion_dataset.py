@@ -1,10 +1,10 @@
-"""A scan as what DataFusion reads: it hands over the columns and conditions of its own queries.
+"""Let DataFusion read a scan, with the columns and conditions of its queries.
 
-DataFusion asks a dataset of pyarrow for fragments and their scanners, and leaves comparisons, IN,
-IS NULL and their combinations to it: those rows must be chosen here as DataFusion would choose
-them. What we mean by a condition as well skips files and rows. If that is not all of it, or if it
-compares doubles or times, it is applied once more to what is read, in DataFusion's order of
-doubles, in which a NaN with a sign is the least.
+DataFusion takes fragments and scanners from a pyarrow dataset, and leaves comparisons, IN, IS NULL
+and their combinations to it, so this module must choose the same rows as DataFusion. Conditions
+that mean the same to us skip files and rows. If some part of the condition does not, or if it
+compares doubles or times, this module applies it again to the rows that were read, in DataFusion's
+order of doubles, in which a negative NaN is the least.
 """
 
 from __future__ import annotations
@@ -40,25 +40,25 @@ _FLIPPED: dict[CompareOp, CompareOp] = {"<": ">", "<=": ">=", ">": "<", ">=": "<
 
 
 class DataFusionDataset(ds.Dataset):
-    """The rows of a scan, which a session context registers. Each query reads them once."""
+    """A scan as a dataset that a session context registers. Each query reads its rows once."""
 
     def __init__(self, pushed: PushedScan) -> None:
         self._pushed = pushed
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns that a query sees."""
+        """The columns for queries."""
         return self._pushed.scan.schema
 
     def get_fragments(self, filter: Any = None) -> Iterator[ds.Fragment]:  # noqa: A002, ARG002
-        """All rows in one part: the scanner is given the condition."""
+        """Yield one fragment with all rows: `scanner` gets the condition."""
         fragment: Any = self
         yield fragment
 
     def scanner(self, *_schema: Any, **keywords: Any) -> Any:
-        """What a query reads, by its `columns` and `filter`.
+        """Return the scanner for a query's `columns` and `filter`.
 
-        DataFusion takes `projected_schema` and `to_batches` of it.
+        DataFusion uses its `projected_schema` and `to_batches`.
         """
         return _Scanner(self._pushed, keywords.get("columns"), keywords.get("filter"))
 
@@ -71,13 +71,13 @@ class _Scanner:
         try:
             self._tree = None if condition is None else _checked(parse_expression(condition))
             read = list(dict.fromkeys([*names, *_fields(self._tree)]))
-        except NotPushed:  # by pyarrow, on all columns
+        except NotPushed:  # pyarrow filters, and may need any column
             self._tree = None
             read = list(pushed.items)
         parts = _parts(self._tree)
         conditions = [found for part in parts if (found := _pushed(part, pushed)) is not None]
         if parts and len(conditions) == len(parts) and _is_exact(self._tree, pushed):
-            # The scan gives just the rows that fulfil it.
+            # The scan returns exactly the rows that fulfil the condition.
             self._tree = self._expression = None
             read = names
         self._scan = pushed.narrowed(read, conditions)
@@ -96,7 +96,7 @@ class _Scanner:
             batch = batch.filter(self._expression)
         if self._names:
             return batch.select(self._names)
-        # A batch without columns knows its rows only as a struct without fields.
+        # Without columns, only a struct array without fields keeps the number of rows.
         count: Any = pa.array([{}] * batch.num_rows, pa.struct([]))
         return pa.RecordBatch.from_struct_array(count)
 
@@ -110,18 +110,21 @@ def _fields(node: Node | None) -> Iterator[str]:
                 yield from _fields(each)
 
 
-# --- What skips files and rows --------------------------------------------------------------------
+# --- Conditions that skip files and rows ----------------------------------------------------------
 
 
 def _parts(node: Node | None) -> list[Node]:
-    """What all has to be true, for a condition to be."""
+    """Split a condition into parts that are joined by AND."""
     if isinstance(node, ArrowCall) and node.function == "and_kleene":
         return [part for each in node.arguments for part in _parts(each)]
     return [] if node is None else [node]
 
 
 def _pushed(part: Node, pushed: PushedScan) -> Predicate | None:
-    """A condition of ours that is true of each row that this one is true of; None without any."""
+    """Return a condition of ours that is true for all rows of `part`, and perhaps for others.
+
+    None if there is none.
+    """
     try:
         return _condition(part, pushed)
     except NotPushed:
@@ -129,7 +132,7 @@ def _pushed(part: Node, pushed: PushedScan) -> Predicate | None:
 
 
 def _is_exact(node: Node | None, pushed: PushedScan) -> bool:
-    """Whether ours is true of no other rows: doubles are ordered, times cut, in other ways."""
+    """Whether our condition is true for no other rows. Doubles and times compare differently."""
     types = [pushed.scan.schema.field(name).type for name in _fields(node)]
     return not any(pa.types.is_floating(each) or pa.types.is_timestamp(each) for each in types)
 
@@ -164,12 +167,12 @@ def _condition(node: Node, pushed: PushedScan) -> Predicate:
 def _compared(op: CompareOp, name: str, value: Any, pushed: PushedScan) -> Predicate:
     found = pushed.compared(op, name, value)
     if isinstance(value, float) and op in ("<", "<="):
-        # A NaN with a sign, which is the least here, is as great as any NaN for us.
+        # DataFusion takes a negative NaN as the least; for us, all NaNs are the greatest.
         return Or((found, pushed.compared(">", name, sys.float_info.max)))
     return found
 
 
-# --- Which rows DataFusion would choose -----------------------------------------------------------
+# --- The rows that DataFusion would choose --------------------------------------------------------
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: getattr(pc, name) for name in _OPERATORS},
@@ -181,7 +184,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def _evaluate(node: Node, batch: pa.RecordBatch) -> Any:
-    """A condition or operand in each row; booleans may be null."""
+    """Evaluate a condition or operand for each row; booleans may be null."""
     match node:
         case ArrowField(name):
             return batch.column(name)
@@ -199,7 +202,7 @@ def _evaluate(node: Node, batch: pa.RecordBatch) -> Any:
 
 
 def _checked(node: Node) -> Node:
-    """A condition that `_evaluate` takes. Raises NotPushed for another."""
+    """Check that `_evaluate` can evaluate a condition, and return it. Raises NotPushed."""
     if isinstance(node, ArrowCall):
         if node.function not in {*_FUNCTIONS, "is_null", "is_in"}:
             raise NotPushed
@@ -209,7 +212,7 @@ def _checked(node: Node) -> Node:
 
 
 def _is_in(array: Any, values: Sequence[Any]) -> Any:
-    """As in SQL: NULL for a NULL, and for what is none of the values if one of these is NULL."""
+    """Evaluate IN as SQL does: NULL for NULL, and without a match if one of the values is NULL."""
     given = pa.array([each for each in values if each is not None], array.type)
     wanted, ordered = (_ordered(each, zeros_differ=True) for each in (given, array))
     found = pc.is_in(ordered, value_set=wanted)
@@ -220,9 +223,9 @@ def _is_in(array: Any, values: Sequence[Any]) -> Any:
 
 
 def _ordered(array: Any, *, zeros_differ: bool) -> Any:
-    """Doubles as integers in the order that DataFusion gives them: IEEE 754's of all of them.
+    """Map doubles to integers in DataFusion's order, which is the total order of IEEE 754.
 
-    Comparisons take both zeros for one, and lists of values do not.
+    In comparisons the two zeros are equal, in IN they are not.
     """
     if not pa.types.is_floating(array.type):
         return array

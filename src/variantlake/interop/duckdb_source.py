@@ -1,7 +1,7 @@
-"""A scan as what DuckDB reads: it hands over the columns and conditions of its own queries.
+"""Let DuckDB read a scan, with the columns and conditions of its queries.
 
-DuckDB offers conditions to datasets of pyarrow, and to sources of its own package; this is both.
-The second is no public part of DuckDB 2: the tests notice when it changes.
+DuckDB pushes conditions into pyarrow datasets and into sources of its own package; the class here
+is both. The latter is not a public API of DuckDB 2; tests notice when it changes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _OPERATORS: dict[str, CompareOp] = {
 
 
 class DuckDBSource(ds.Dataset, ArrowScanSource):
-    """The rows of a scan, which a connection registers."""
+    """A scan as a source that a connection registers."""
 
     schema_is_stable = True
 
@@ -35,20 +35,20 @@ class DuckDBSource(ds.Dataset, ArrowScanSource):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns that a query sees."""
+        """The columns for queries."""
         return self._pushed.scan.schema
 
     def __arrow_c_schema__(self) -> object:
-        """The same, as DuckDB asks for it."""
+        """Export the schema to DuckDB."""
         found: Any = self.schema
         return found.__arrow_c_schema__()
 
     def rows(self) -> int | None:
-        """Not known without reading."""
+        """Return None: the number of rows is unknown."""
         return None
 
     def accepts(self, predicate: Node) -> bool:
-        """Whether `stream` gives only rows that fulfil a condition, by DuckDB's own rules."""
+        """Whether `stream` can apply a condition exactly as DuckDB would."""
         try:
             condition(predicate, self._pushed)
         except NotPushed:
@@ -56,7 +56,7 @@ class DuckDBSource(ds.Dataset, ArrowScanSource):
         return True
 
     def stream(self, columns: Sequence[int] | None, filters: Sequence[Node]) -> tuple[object, bool]:
-        """The rows, and whether they have the wanted columns alone."""
+        """Return the rows as a stream, and whether they have only the requested columns."""
         names = list(self._pushed.items)
         wanted = names if columns is None else [names[at] for at in columns]
         conditions = [condition(each, self._pushed) for each in filters]
@@ -64,7 +64,7 @@ class DuckDBSource(ds.Dataset, ArrowScanSource):
 
 
 def condition(node: Node, pushed: PushedScan) -> Predicate:
-    """DuckDB's condition as ours. Raises NotPushed."""
+    """Convert a condition of DuckDB to ours. Raises NotPushed."""
     match node:
         case Binary("AND", left, right):
             return And((condition(left, pushed), condition(right, pushed)))

@@ -1,4 +1,4 @@
-"""A table as a lazy frame of Polars, which hands over columns, conditions and a number of rows."""
+"""Let Polars read a table lazily, with the columns, conditions and row limit of its queries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OPERATORS: dict[str, CompareOp] = {
     "Eq": "=", "NotEq": "<>", "Lt": "<", "LtEq": "<=", "Gt": ">", "GtEq": ">="
 }  # fmt: skip
 _DYNAMIC = "dynamic_pred"
-"""A hint of Polars' own for a TOP-N, which no frame can be filtered by."""
+"""Polars' internal hint for a TOP-N, with which a frame cannot be filtered."""
 
 
 @says_its_keywords
@@ -36,18 +36,18 @@ def scan_polars(
     *,
     storage_options: Mapping[str, str] | None = None,
 ) -> pl.LazyFrame:
-    """A table as a lazy frame of Polars: what its query needs is read, file by file.
+    """Make a lazy Polars frame of a table, which reads only the data that its query needs.
 
     `vl.scan_polars(table, ["id", "event:user::string AS user"]).filter(pl.col("user") == "x")`
-    reads what `Table.scan` would: the columns that the query names, of files that may hold its
-    rows. Comparisons of columns with constants, with is_in, is_null, is_between and
-    str.starts_with, and their combinations are pushed, and so is head; Polars does the rest.
+    reads what `Table.scan` would read: the columns that the query names, of files that may hold its
+    rows. The scan takes over comparisons of columns with constants, is_in, is_null, is_between,
+    str.starts_with, their combinations, and head; Polars evaluates the rest.
 
     Args:
-        table: A table or where it is; the frame stays at its version.
+        table: A table or its location; the frame reads this version.
         select: Columns and paths, as for `Table.scan`.
         where: Only rows that fulfil this condition, as for `Table.scan`.
-        storage_options: How the table's bucket is reached, as for `Table.open`.
+        storage_options: Options to access the table's bucket, as for `Table.open`.
 
     Raises:
         InvalidQuery: As `Table.scan`; two columns with one name.
@@ -61,7 +61,7 @@ def scan_polars(
             f"Polars is not installed: {error}", hint="pip install 'variantlake[polars]'"
         ) from error
     reach_with(table, storage_options)
-    # Polars has strings as views, and takes four times as long as Arrow to make them.
+    # Polars stores strings as views; it takes four times as long as Arrow to make them.
     pushed = PushedScan(replace(Table.of(table).scan(select, where), texts=pa.string_view()))
     names = list(pushed.items)
 
@@ -72,17 +72,17 @@ def scan_polars(
         _batch: int | None,
     ) -> Iterator[pl.DataFrame]:
         filtered, conditions = _conditions(predicate, pushed)
-        # Polars means the first rows of all, and then those of them that fulfil the condition.
+        # With both, Polars wants the first rows, and of these the ones that fulfil the condition.
         scan = pushed.narrowed(
             names if columns is None else columns, () if rows is not None else conditions, rows
         )
         batch = None
         for batch in scan.to_batches():
-            # Of a pyarrow table Polars forgets that Variants in structs and lists are Variants.
+            # From a pyarrow table, Polars would lose the type of Variants in structs and lists.
             frame = pl.DataFrame(pa.RecordBatchReader.from_batches(scan.schema, [batch]))
             yield frame if filtered is None else frame.filter(filtered)
         if batch is None and filtered is not None:
-            # A condition that Polars refuses is refused if all files are skipped, too.
+            # A condition that Polars refuses must also fail if all files are skipped.
             yield pl.DataFrame(scan.schema.empty_table()).filter(filtered)
 
     empty = pl.DataFrame(pushed.scan.schema.empty_table())
@@ -92,14 +92,14 @@ def scan_polars(
 def _conditions(
     predicate: pl.Expr | None, pushed: PushedScan
 ) -> tuple[pl.Expr | None, list[Predicate]]:
-    """What frames are still filtered by, and what of it we take, too."""
+    """Return the filter for Polars' frames, and the conditions that the scan takes over, too."""
     if predicate is None:
         return None, []
     import polars as pl
 
     try:
         parts = list(_conjuncts(json.loads(predicate.meta.serialize(format="json"))))
-    except pl.exceptions.PolarsError:  # a function of Python
+    except pl.exceptions.PolarsError:  # a Python function
         return predicate, []
     real = [each for each in parts if _DYNAMIC not in str(each.get("Display"))]
     if len(real) < len(parts):
@@ -124,7 +124,7 @@ def _conjuncts(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def condition(node: Any, pushed: PushedScan) -> Predicate:
-    """A condition of Polars, as its JSON has it, as ours. Raises NotPushed."""
+    """Convert a condition of Polars, in JSON, to ours. Raises NotPushed."""
     match node:
         case {"BinaryExpr": {"op": "And", "left": left, "right": right}}:
             return And((condition(left, pushed), condition(right, pushed)))
@@ -161,7 +161,7 @@ def _function(function: Any, name: str, values: Sequence[Any], pushed: PushedSca
 
 
 def _value(node: Any) -> Any:
-    """The constant that a literal is."""
+    """Return the value of a literal. Raises NotPushed."""
     if not isinstance(node, dict) or "Literal" not in node:
         raise NotPushed
     import polars as pl

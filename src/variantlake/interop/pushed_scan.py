@@ -1,7 +1,8 @@
-"""A scan into which an engine pushes columns and conditions on them, by the names of its result.
+"""A scan into which an engine pushes columns and conditions, by the names of the scan's columns.
 
-A condition is pushed only if the engine and we mean the same by it in every row: comparisons of
-a column with a constant of exactly its type. In all these engines NaN is the greatest double.
+A condition is pushed only if it has the same result in the engine and in the scan for every row:
+comparisons of a column with a constant of exactly its type. NaN is the greatest double in all of
+them.
 """
 
 from __future__ import annotations
@@ -33,21 +34,21 @@ from variantlake.sql.select import Item
 from variantlake.types import Kind, ShreddedType
 
 _KEPT = 16
-"""Scans with their choice of files."""
+"""The number of planned scans to keep, with their choice of files."""
 
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - timestamps without a zone count from it
 _MICROSECOND = dt.timedelta(microseconds=1)
 
 
 class NotPushed(ValueError):
-    """A condition is the engine's own to apply."""
+    """A condition that the engine has to apply itself."""
 
 
 @dataclass(frozen=True)
 class PushedScan:
     """The columns of `scan`, which has no limit, by their names.
 
-    Raises InvalidQuery for two columns of one name.
+    Raises InvalidQuery for two columns with one name.
     """
 
     scan: Scan
@@ -64,18 +65,18 @@ class PushedScan:
 
     @cached_property
     def items(self) -> dict[str, Item]:
-        """The columns."""
+        """The columns by name."""
         return {item.name: item for item in self.scan.items}
 
     def narrowed(
         self, names: Iterable[str], conditions: Sequence[Predicate] = (), limit: int | None = None
     ) -> Scan:
-        """A scan of these columns, in this order, of the first rows that fulfil the conditions."""
+        """Return a scan of these columns, with only the first rows that fulfil the conditions."""
         return self._planned(tuple(names), tuple(conditions), limit)
 
     @cached_property
     def _planned(self) -> Callable[[tuple[str, ...], tuple[Predicate, ...], int | None], Scan]:
-        """Scans of the last queries: the same one again need not choose its files again."""
+        """Makes scans, and keeps those of the last queries, which have chosen their files."""
 
         @lru_cache(maxsize=_KEPT)
         def scan(
@@ -92,24 +93,24 @@ class PushedScan:
         return scan
 
     def compared(self, op: CompareOp, name: str, value: Any) -> Predicate:
-        """`name op value`. Raises NotPushed."""
+        """Make `name op value`. Raises NotPushed."""
         ref, kind = self._operand(name)
         return Compare(op, ref, _literal(kind, ref.type, value))
 
     def one_of(self, name: str, values: Iterable[Any]) -> Predicate:
-        """`name IN (values)`. Raises NotPushed."""
+        """Make `name IN (values)`. Raises NotPushed."""
         ref, kind = self._operand(name)
         return In(ref, tuple(_literal(kind, ref.type, value) for value in values))
 
     def starting(self, name: str, prefix: Any) -> Predicate:
-        """`startswith(name, prefix)`. Raises NotPushed."""
+        """Make `startswith(name, prefix)`. Raises NotPushed."""
         ref, kind = self._operand(name)
         if kind.kind is not Kind.STRING or not isinstance(prefix, str):
             raise NotPushed
         return StartsWith(ref, prefix)
 
     def null(self, name: str) -> Predicate:
-        """`name IS NULL`. Raises NotPushed."""
+        """Make `name IS NULL`. Raises NotPushed."""
         return IsNull(self._operand(name)[0])
 
     def _operand(self, name: str) -> tuple[Ref, ShreddedType]:

@@ -123,9 +123,8 @@ def inspect_file(
     """Describe the Variant columns of a file.
 
     `variant_columns` are dotted names of groups to read as Variants although the file does not mark
-    them. For columns with objects and arrays, one small column of each is read. `progress` is
-    called meanwhile, for each Variant column from the start, with the rows counted so far and the
-    rows of the file.
+    them. For objects and arrays, one column of each is read. `progress` is called meanwhile, for
+    each Variant column from the start, with the rows counted so far and the rows of the file.
 
     Raises MalformedFile, MissingSource, and InvalidPath for a group that the file does not have.
     """

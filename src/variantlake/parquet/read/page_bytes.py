@@ -1,7 +1,7 @@
 """Verify the checksums of a column chunk's pages, and decompress them.
 
 A long call releases the GIL and has to wait for it afterwards, which does not pay for short calls.
-So zlib gets short pieces, and zstd all pages of a chunk in one call.
+So zlib gets short bodies in small pieces, and zstd all pages of a chunk in one call.
 """
 
 from __future__ import annotations

@@ -25,10 +25,10 @@ _SHARED = pa.dictionary(pa.int32(), pa.binary())
 
 
 class SharedMetadata:
-    """Stores the metadata of a file's Variant columns as dictionaries where its first batch can.
+    """Keeps the metadata of Variant columns as dictionaries if the first batch's rows share it.
 
-    Only top-level columns that are not nullable get dictionaries, and no Variants in structs, lists
-    and maps.
+    Only top-level columns that are not nullable get dictionaries; Variants in structs, lists and
+    maps do not.
     """
 
     def __init__(
