@@ -51,7 +51,7 @@ serve(connection, {module!r})
 
 
 def in_processes(job: Callable[[T], R]) -> Callable[[T], R]:
-    """`job`, run in idle worker processes if there are any; several threads may call it.
+    """Wrap `job` to run in idle worker processes if there are any; threads may share it.
 
     The job, its items and its results must pickle and should be small, because they are copied. A
     call that fails in a worker is repeated in this process, so it must have no side effects.

@@ -159,7 +159,7 @@ def _small(key: str, actions: Sequence[Action]) -> Any:
 
 
 def _with_keys(vectors: pa.StructArray) -> pa.Array[Any]:
-    """`deletion_vector` with the protocol's field names."""
+    """Return `deletion_vector` with the protocol's field names."""
     fields = list(struct_type(DeletionVectorDescriptor, keys=True))
     return pa.StructArray.from_arrays(vectors.flatten(), fields=fields, mask=vectors.is_null())
 

@@ -253,7 +253,7 @@ def _pieces(
     groups: Sequence[int] | None = None,
     passing: bool = False,
 ) -> Iterator[tuple[list[Action], list[LogicalFiles]]]:
-    """Like `_read`, but some rows at a time, of these row groups; `passing` as in `Part.read`."""
+    """Read these row groups like `_read`, some rows at a time; `passing` as in `Part.read`."""
     file = store.join(path)
     if path.endswith(".json"):
         found = list(parse_log(store.stream(path), file))

@@ -97,7 +97,7 @@ def decode_path(path: str) -> str:
 
 
 def decoded_paths(paths: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
-    """`decode_path` of a column; returns a column without escapes or URLs as it is."""
+    """Apply `decode_path` to a column; returns a column without escapes or URLs unchanged."""
     if not any(_has_byte(_bytes(chunk)[0], b"%:") for chunk in paths.chunks):
         return paths
     names: list[Any] = paths.to_pylist()
@@ -218,7 +218,7 @@ def locate(path: str, root: str) -> str:
 
 
 def located(paths: pa.ChunkedArray[Any], root: str) -> list[str]:
-    """`locate` of a column."""
+    """Apply `locate` to a column."""
     if len(paths) == 0:
         return []  # PyArrow 26.0.0 crashes in indices_nonzero without chunks
     special = pc.match_substring_regex(paths, _SPECIAL)

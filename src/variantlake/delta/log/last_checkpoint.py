@@ -50,7 +50,7 @@ def write_last_checkpoint(
 
 
 def checksum(document: dict[str, Any]) -> str:
-    """MD5 of the canonical form, without the top-level key `checksum`."""
+    """Return the MD5 of the canonical form, without the top-level key `checksum`."""
     text = canonical({key: value for key, value in document.items() if key != "checksum"})
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 

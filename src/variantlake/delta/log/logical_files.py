@@ -174,7 +174,7 @@ class LogicalFiles:
         return LogicalFiles(self.listed.filter(chosen), self.texts)
 
     def slice(self, start: int, count: int | None = None) -> LogicalFiles:
-        """`count` files from `start` on, or all."""
+        """Return `count` files from `start` on, or all from there."""
         return LogicalFiles(self.listed.slice(start, count), self.texts)
 
     def without(self, name: str) -> LogicalFiles:
@@ -222,7 +222,7 @@ class LogicalFiles:
 
 def _text_of_rows(texts: FileTexts, name: str, rows: Int64s) -> Any:
     if len(rows) < texts.rows // 8 and name in _MAPS:
-        # Of many files the codes of their strings are read in a third of the strings' time.
+        # For many files, reading dictionary codes takes a third of the time of reading strings.
         return texts.encoded(_MAPS[name]).take(arrow_array(rows)).cast(STRING_MAP)
     column = _ASK[name](texts)
     is_all = len(rows) == texts.rows and bool((rows == np.arange(len(rows))).all())
@@ -348,7 +348,7 @@ def bytes_of(files: LogicalFiles) -> int:
 
 
 def vector_id(vector: Mapping[str, Any] | None) -> str | None:
-    """`deletionVector.uniqueId` of one row's `deletion_vector`."""
+    """Return the `deletionVector.uniqueId` of one row's `deletion_vector`."""
     return None if vector is None else DeletionVectorDescriptor(**vector).unique_id
 
 

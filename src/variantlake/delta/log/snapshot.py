@@ -103,7 +103,7 @@ class HistoryEntry(Shown):
         return properties_in(self.info)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON-ready values; `timestamp` is the time as text."""
+        """Return JSON-ready values; `timestamp` is the time as text."""
         return {
             "version": self.version,
             "timestamp": self.time.isoformat(timespec="milliseconds"),

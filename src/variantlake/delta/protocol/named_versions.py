@@ -43,7 +43,7 @@ class NamedVersion(Shown):
         return EPOCH + timedelta(milliseconds=self.created)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON-ready values; `created` is the time as text."""
+        """Return JSON-ready values; `created` is the time as text."""
         created = self.time.isoformat(timespec="milliseconds")
         return {"name": self.name, "version": self.version, "created": created}
 

@@ -100,7 +100,7 @@ def check_schema(
     """
     if not schema.fields:
         raise InvalidSchema("a table needs at least one column")
-    # Under column mapping files have names of their own.
+    # With column mapping, files have other names for columns, so any name is allowed.
     _check_names(schema, "", any_name=is_mapped(properties))
     check_change_feed(schema, properties)
     check_manifests(properties)

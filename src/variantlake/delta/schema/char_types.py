@@ -48,7 +48,7 @@ def char_length(field: StructField) -> int:
 
 
 def char_length_at(schema: StructType, path: Sequence[str]) -> int:
-    """`char_length` of a column or struct field, by physical names; 0 for an unknown column."""
+    """Return the `char_length` of a column or struct field, by physical names; 0 if unknown."""
     found = next((field for field in schema.fields if field.physical_name == path[0]), None)
     if found is None:
         return 0  # such as the row positions that an update or delete through Spark adds
@@ -60,7 +60,7 @@ def char_length_at(schema: StructType, path: Sequence[str]) -> int:
 
 
 def char_length_of(declared: DataType) -> int:
-    """`char_length` of a declared type."""
+    """Return the `char_length` of a declared type."""
     match declared:
         case PrimitiveType("char", length):
             return length

@@ -56,7 +56,7 @@ def without_mapping(schema: StructType) -> StructType:
 
 
 def physical_type(kind: DataType) -> pa.DataType:
-    """`arrow_type` with the physical names of struct fields, as in data files."""
+    """Return the `arrow_type` with the physical names of struct fields, as in data files."""
     return arrow_type(kind, physical=True)
 
 

@@ -200,7 +200,7 @@ def _path_bounds(
             return None
         low, high = cut_minimum(low, options.string_length), cut
     elif isinstance(low, bytes) and leaf.kind is Kind.BINARY:
-        # Nobody filters by Spark's order of binary values.
+        # No query needs bounds in Spark's order of binary values.
         return None
     return scalar_of(leaf, low), scalar_of(leaf, high)
 

@@ -68,7 +68,7 @@ def decode_bounds(text: str) -> dict[Path, Scalar]:
 
 
 def plain_bounds(text: Any) -> Mapping[Path, Scalar]:
-    """`decode_bounds`, but empty for a text that it refuses."""
+    """Return `decode_bounds`, but empty for a text that it refuses."""
     if not isinstance(text, str):
         return {}
     try:
@@ -78,7 +78,7 @@ def plain_bounds(text: Any) -> Mapping[Path, Scalar]:
 
 
 def plain_split(text: Any) -> tuple[bytes, bytes] | None:
-    """`split` of a decoded text; None for a text that it refuses."""
+    """Return the `split` of a decoded text, None for a text that it refuses."""
     if not isinstance(text, str):
         return None
     try:

@@ -229,7 +229,7 @@ def after(snapshot: Snapshot, changes: Changes) -> Snapshot:
 def together(
     snapshot: Snapshot, draft: Snapshot, changes: Sequence[Changes], *, is_one: bool
 ) -> Changes:
-    """One commit of the changes that led to `draft`, each based on the table after the one before.
+    """Join the changes that led to `draft`, each based on the one before, into one commit.
 
     `is_one`: they all concern one column.
     """

@@ -152,7 +152,7 @@ def _number(number: Decimal) -> orjson.Fragment:
 
 
 def _merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """`old` updated with `new` at every depth; values that `new` lacks stay."""
+    """Return `old` updated with `new` at every depth; values that `new` lacks stay."""
     merged = dict(old)
     for key, value in new.items():
         before = merged.get(key)

@@ -41,7 +41,7 @@ of the actions to check it against. Raises CommitConflict."""
 
 
 def whole_table(_partition_values: StringMap) -> bool:
-    """`Reads` of a change that depends on every row."""
+    """Select all files: `Reads` of a change that depends on every row."""
     return True
 
 

@@ -129,7 +129,8 @@ def _key(add: AddFile) -> tuple[str, str | None]:
 def _clone_before(store: Store, source: Snapshot, *, deep: bool) -> Snapshot | None:
     """Return the deep clone in `store`, None if there is no table.
 
-    Raises InvalidValue for another table, and for a clone that was changed since it was cloned.
+    Raises InvalidValue if a table is there and the clone is shallow, if it is another table, and if
+    it was changed since it was cloned.
     """
     if not has_log(store):
         return None

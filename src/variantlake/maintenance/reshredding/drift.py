@@ -37,7 +37,7 @@ MAX_GROUPS = 12
 """A report has at most this many groups of versions."""
 
 MAX_FILES = 240
-"""About how many footers a report reads at most."""
+"""A report reads at most this many footers, besides its sample."""
 
 _THREADS = 16
 

@@ -61,7 +61,7 @@ class PlanUses:
 
 
 def read_uses(plan: Node, lineage: Lineage) -> PlanUses:
-    """What `plan` reads of the tables in its `lineage`; its expressions must have numbers."""
+    """Find what `plan` reads of the tables in its `lineage`; its expressions must have numbers."""
     reading = _UseReading(lineage)
     reading.visit(plan)
     reading.need_output(plan)

@@ -446,7 +446,7 @@ _LEFT_OUT = (
 
 
 def _leaf(column: str, steps: Iterable[str | int]) -> str:
-    """SQL for the value `steps` below a column; keys, which may be any text, are literals (rule 6).
+    """Write SQL for the value `steps` below a column; keys of any text are literals (rule 6).
 
     `get` gives NULL beyond the end of an array, in ANSI mode too (rule 7).
     """

@@ -25,7 +25,7 @@ MOST_VALUES = 1 << 23
 
 
 def groups_here(task: AggregateTask, known: PartialGroups | None) -> pa.RecordBatch | None:
-    """One row for each group, over all parts of an aggregate and the groups that the log knows.
+    """Compute one row for each group, from all parts of an aggregate and the log's groups.
 
     None if there are too many groups, or if reading a file fails: Spark then reads the file itself
     and reports the error.

@@ -110,7 +110,7 @@ class Merge:
     filter: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """For `PartialAggregates.java`."""
+        """Return JSON-ready values for `PartialAggregates.java`."""
         return {
             "how": self.how,
             "function": self.function,
@@ -135,7 +135,7 @@ class PartialAggregate:
     whole: PartialAggregate | None = None
 
     def to_dict(self, *, done: bool) -> dict[str, Any]:
-        """For `PartialAggregates.java`, which gets the rows separately."""
+        """Return JSON-ready values for `PartialAggregates.java`, which gets the rows separately."""
         merges = [merge.to_dict() for merge in self.merges]
         return {"view": self.view, "keys": self.keys, "merges": merges, "done": done}
 

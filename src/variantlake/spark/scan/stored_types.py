@@ -31,7 +31,7 @@ def struct_type(tree: Tree) -> StructType:
 
 
 def data_type(stored: ShreddedType) -> DataType:
-    """Spark's type of a typed column: exactly the file's, as Spark's reader does not check it.
+    """Return Spark's type of a typed column: exactly the file's, which Spark does not check.
 
     See EXACTNESS, rule 4.
     """

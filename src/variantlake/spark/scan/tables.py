@@ -107,7 +107,7 @@ class TableVersion:
         return replace(ref, column=tuple(stored), shown=ref.column)
 
     def columns_beyond_spark(self, columns: Collection[str]) -> list[str]:
-        """Those of `columns` (by stored names) that Spark may not read, by the table's names."""
+        """Return the table's names of those `columns` (stored names) that Spark must not read."""
         return [
             field.name
             for field in self.snapshot.schema.fields

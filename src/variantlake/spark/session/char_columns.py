@@ -58,7 +58,7 @@ def without_declarations(columns: types.StructType) -> types.StructType:
 
 
 def padded_sql(column: str, declared: DataType, depth: int = 0) -> str:
-    """SQL for a column of files with every CHAR padded to its length; `declared` is its type."""
+    """Write SQL that pads every CHAR in a column of files; `declared` is the column's type."""
     if not holds_char(declared):
         return column
     match declared:

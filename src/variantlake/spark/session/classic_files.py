@@ -308,7 +308,7 @@ class HelperSession(Files):
 
 
 def _without_file_system(files: Sequence[ListedFile], error: Any) -> BaseException:
-    """MissingDependency if Spark lacks the file system of the files; any other error unchanged."""
+    """Return MissingDependency if Spark lacks the files' file system, else the same error."""
     reason = str(error.java_exception.getMessage())
     if "No FileSystem for scheme" not in reason and "ClassNotFoundException" not in reason:
         other: BaseException = error

@@ -153,7 +153,7 @@ class ConnectSessionFiles(Files):
         constants: StructType,
         more: Sequence[str],
     ) -> DataFrame:
-        """One scan of files with many different constants; each row finds them by its file's path.
+        """Read files with many different constants in one scan; rows find them by file path.
 
         Spark sends every task a hash table as one value: an array of maps by the checksum of the
         path. A join would not do: a path in another form than Spark's would join to no rows

@@ -183,7 +183,7 @@ def _watched(
 
 
 def functions_of(spark: SparkSession) -> Any:
-    """`pyspark.sql.functions` for this session: a process may have sessions of both kinds."""
+    """Return `pyspark.sql.functions` for a session; one process may have sessions of both kinds."""
     if is_connect(spark):
         from pyspark.sql.connect import functions as remote_functions
 
@@ -192,7 +192,7 @@ def functions_of(spark: SparkSession) -> Any:
 
 
 def map_in_arrow(frame: DataFrame, run: _Run, schema: StructType | str) -> DataFrame:
-    """`DataFrame.mapInArrow` in workers with the stores' options and, if possible, this Python."""
+    """Call `mapInArrow`; workers get the stores' options and, if possible, this Python."""
     run = reaching_stores(run)
     if is_connect(frame.sparkSession):
         return frame.mapInArrow(run, schema)
@@ -303,7 +303,7 @@ class _ConnectJob:
 
 
 def _explained(error: BaseException) -> BaseException:
-    """MissingDependency if executors lack our package or one that it needs; else the same error."""
+    """Return MissingDependency if executors lack our package or one it needs, else the error."""
     found = re.search(r"No module named '(\w+)", str(error))
     if found is None or found[1] not in _needed():
         return error

@@ -41,7 +41,7 @@ def follow_spark(spark: SparkSession) -> None:
 
 
 def _as_options(setting: Callable[[str], str | None]) -> dict[str, str]:
-    """Hadoop's settings for S3 as options of stores."""
+    """Convert Hadoop's settings for S3 to options of stores."""
     found = {name: value for key, name in _OPTIONS.items() if (value := setting(key))}
     endpoint = setting(_ENDPOINT) or ""
     if endpoint.endswith("amazonaws.com"):

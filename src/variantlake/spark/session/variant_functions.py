@@ -182,7 +182,7 @@ def _by_path(rows: Any, paths: Any, new: Any, flags: Any, change: Change, *, len
 
 
 def _edited(rows: Any, edit: Edit, new: Any, *, lenient: bool = False) -> Any:
-    """As `edit_variants`, but errors name no row: users cannot know the row numbers of a batch."""
+    """Call `edit_variants`, but errors name no row: users do not know row numbers of a batch."""
     try:
         return edit_variants(rows, edit, new, lenient=lenient)
     except VariantLakeError as error:

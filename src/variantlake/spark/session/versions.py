@@ -67,7 +67,7 @@ def java_source(spark: SparkSession, text: str) -> str:
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """Spark's Arrow types of columns: TIMESTAMP in UTC, VARIANT as a marked struct."""
+    """Return Spark's Arrow types of columns: TIMESTAMP in UTC, VARIANT as a marked struct."""
     if _numbers(pyspark.__version__) < (4, 2):
         return to_arrow_schema(schema)  # UTC by default
     return to_arrow_schema(schema, timezone="UTC")

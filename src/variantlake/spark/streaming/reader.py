@@ -33,7 +33,7 @@ else:
             return self.next_offset(start, limited=not isinstance(limit, ReadAllAvailable))
 
         def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-            """One of the options' limits: Spark has none of both kinds, and only hands it back."""
+            """Return one of the options' limits: Spark has no limit of both, and passes it back."""
             if self.options.max_files is not None:
                 return ReadMaxFiles(self.options.max_files)
             if self.options.max_bytes is not None:

@@ -77,7 +77,7 @@ class TableStream(DataSourceStreamReader):
         schema: StructType,
         stores: Mapping[str, str],
     ) -> None:
-        """A stream with the columns `schema`; `opened` gives the table at its newest version."""
+        """Make a stream of the columns `schema`; `opened` returns the table's newest version."""
         self.options = options
         self._opened = opened
         self._schema = schema

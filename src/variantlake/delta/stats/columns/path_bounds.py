@@ -137,7 +137,7 @@ def field_ids(metadata: bytes | None) -> dict[Path, int]:
 
 
 def raw_column(leaf: ShreddedType, bounds: BoundColumn) -> RawColumn:
-    """`raw_of` for scalars as `find_bounds` gives them."""
+    """Do the same as `raw_of` for scalars from `find_bounds`."""
     tags, values, extras, arena = bounds
     kind = leaf.kind
     known = np.isin(tags, KINDS[kind].primitives)

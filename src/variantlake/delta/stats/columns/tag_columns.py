@@ -103,7 +103,7 @@ def map_texts(maps: Any, name: str) -> tuple[list[str | None], Int64s]:
 
 
 def _places(maps: Any, names: Sequence[str]) -> list[Int64s]:
-    """For each name the entry of each map that has it as its key, -1 if there is none."""
+    """Return for each name the entry of each map with this key, -1 if there is none."""
     _, offsets, data = maps.keys.buffers()
     first, entries = maps.keys.offset, len(maps.keys)
     wanted = [name.encode() for name in names]
@@ -120,7 +120,7 @@ def _places(maps: Any, names: Sequence[str]) -> list[Int64s]:
 
 
 def _encoded_places(maps: Any, names: Sequence[str]) -> list[Int64s]:
-    """As `_places`, of keys that are dictionary-encoded."""
+    """Do the same as `_places` for dictionary-encoded keys."""
     keys: Any = pc.index_in(maps.keys.dictionary, arrow_array(names, pa.string()))
     wanted = numpy_array(keys, -1)
     offsets = numpy_array(maps.offsets)

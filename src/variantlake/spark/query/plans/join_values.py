@@ -151,7 +151,7 @@ def values_of(rows: DataFrame, side: SmallSide) -> list[str] | None:
 
 
 def condition(side: SmallSide, values: Collection[str]) -> Node:
-    """`key IN (values)` as an expression of an analysed plan."""
+    """Build `key IN (values)` as an expression of an analysed plan."""
     options = tuple(
         Node("Literal", -1, -1, {}, (), type=side.type, folded=value) for value in values
     )
