@@ -1,8 +1,8 @@
-"""What a table or a source looks like, for people: profiles of paths, and a report as one page.
+"""Describe a table or a source for people: profiles of paths, and a report as one page.
 
-In: a table, a Parquet file or JSON documents. Out: a profile of what each path holds; a report as
-versioned JSON and as one HTML page that needs nothing from outside.
-Statistics come from the log; values come from a bounded sample of rows.
+In: a table, a Parquet file or JSON documents. Out: a profile of the values at each path; a report
+as versioned JSON and as one self-contained HTML page.
+Statistics come from the log, values from a bounded sample of rows.
 """
 
 from __future__ import annotations

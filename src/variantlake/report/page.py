@@ -1,15 +1,15 @@
-"""The report as one HTML page: no outside resource, nothing of the data read as HTML."""
+"""Render the report as one HTML page without outside resources; no data is read as HTML."""
 
 from __future__ import annotations
 
 from importlib import resources
 
 _UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
-"""What could end the element that holds the data, or a line of it; JSON escapes mean the same."""
+"""Characters that could end the element with the data, or a line of it, with their JSON escapes."""
 
 
 def render(data: str) -> str:
-    """The page for `data`, one JSON document of a report."""
+    """Render the page for `data`, the JSON document of a report."""
     for character, escape in _UNSAFE.items():
         data = data.replace(character, escape)
     files = resources.files("variantlake.report")

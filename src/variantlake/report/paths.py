@@ -1,4 +1,4 @@
-"""The tree of a Variant column's paths, over all files whose facts the log holds."""
+"""Count the paths of a Variant column, over all files whose facts the log holds."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from variantlake.shredding.schema import Array, Leaf, Node, type_name
 from variantlake.types import ShreddedType
 
 MAX_CELLS = 2_000_000
-"""Nodes of all files that are counted; of more files some are taken, evenly."""
+"""The most nodes to count, over all files; beyond them, an even sample of the files is counted."""
 
 SIZED_FILES = 8
-"""Files whose footers are read for the bytes of single paths."""
+"""The files whose footers are read for the bytes of single paths."""
 
 
 @dataclass(slots=True)
 class PathTotals:
-    """One path with one type over the files that have it; counts are rows.
+    """One path with one type, over the files that have it. `typed` to `residuals` count rows.
 
-    `clean` counts files in which no row holds the path in a residual; `bounded` those with bounds.
+    `clean` counts files in which no row holds the path in a residual, `bounded` those with bounds.
     `minimum` and `maximum` enclose the values of all bounded files.
     """
 
@@ -54,16 +54,16 @@ class PathTotals:
 
     @property
     def type(self) -> ShreddedType | None:
-        """The type of a leaf; None for objects, arrays and what has no column of its own."""
+        """The type of a leaf; None for objects, arrays and nodes without `typed_value`."""
         return self.node.type if isinstance(self.node, Leaf) else None
 
     @property
     def type_name(self) -> str:
-        """The type as DDL names it."""
+        """The name of the type in DDL."""
         return type_name(self.node)
 
     def count(self, counts: NodeCounts, bounds: BoundColumns | None) -> None:
-        """Add files that have the path so."""
+        """Add files that have the path with this type."""
         self.files += len(counts.typed)
         self.clean += int(counts.clean.sum())
         self.typed += _sum(counts.typed)
@@ -82,9 +82,9 @@ class PathTotals:
 
 @dataclass(slots=True)
 class VariantPaths:
-    """The paths of a column. `counted` of `known` files were counted, whose layout the log tells.
+    """The paths of a column. Of the `described` files, whose layout is in the log, `counted` count.
 
-    `sized_bytes` is all that the files hold which were looked at for the bytes of paths.
+    `sized_bytes` are all bytes of the files whose footers were read for the bytes of paths.
     """
 
     described: int
@@ -95,9 +95,9 @@ class VariantPaths:
 
 
 def paths_of(variant: VariantColumns | None, most_cells: int | None = None) -> VariantPaths:
-    """Count the nodes of every layout of a column, with their bounds; of many files of some.
+    """Count the nodes of every layout of a column, with their bounds; samples if files are many.
 
-    `most_cells` are nodes of all files; None takes MAX_CELLS.
+    `most_cells` is the most nodes over all files; None means MAX_CELLS.
     """
     if variant is None:
         return VariantPaths(0, 0, 0)
@@ -121,7 +121,7 @@ def paths_of(variant: VariantColumns | None, most_cells: int | None = None) -> V
 
 
 def _evenly(rows: Int64s, most: int) -> Int64s:
-    """At most so many of the rows, in their order."""
+    """Choose at most `most` of the rows, evenly and in order."""
     if len(rows) <= most:
         return rows
     return rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]
@@ -132,7 +132,7 @@ def _sum(counts: Int64s) -> int:
 
 
 def add_sizes(paths: VariantPaths, snapshot: Snapshot, column: ColumnPath) -> None:
-    """Add the bytes that paths take in a few files; a file that cannot be read is left out."""
+    """Add the bytes that paths take in a few files; ignores files whose footer cannot be read."""
     by_path: dict[Path, list[PathTotals]] = {}
     for facts in paths.paths:
         by_path.setdefault(facts.path, []).append(facts)
@@ -162,7 +162,7 @@ def _size(footer: Footer, leaf: int) -> int:
 
 
 def most_used(paths: Sequence[PathTotals], most: int) -> list[PathTotals]:
-    """The paths that most rows hold, in the order of the tree."""
+    """Return the paths that most rows hold, in the order of the tree."""
     if len(paths) <= most:
         return list(paths)
     ranked = sorted(range(len(paths)), key=lambda i: -(paths[i].typed + paths[i].residuals))

@@ -1,4 +1,4 @@
-"""`vl.profile`: what each path of a source holds, and what inference would make of it."""
+"""`vl.profile`: describe the values at each path of a source, and infer its column."""
 
 from __future__ import annotations
 
@@ -44,35 +44,35 @@ from variantlake.units import Time, milliseconds
 from variantlake.writing.table_write import READER_FEATURES
 
 FORMAT = 1
-"""Of `to_dict`; it grows when a reader of the JSON would have to change."""
+"""The version of `to_dict`; it grows when a reader of the JSON would have to change."""
 
 _SHOWN_PATHS = 30
-"""Paths that a notebook shows."""
+"""The most paths that a notebook shows."""
 
 _EXAMPLE = 24
-"""Characters of an example there."""
+"""The most characters of an example there."""
 
 _TYPES = {
     **dict.fromkeys((Primitive.TRUE, Primitive.FALSE), "boolean"),
     **dict.fromkeys((Primitive.INT8, Primitive.INT16, Primitive.INT32, Primitive.INT64), "integer"),
     **dict.fromkeys((Primitive.DECIMAL4, Primitive.DECIMAL8, Primitive.DECIMAL16), "decimal"),
 }
-"""Types that differ in width alone are one to a reader."""
+"""Types that differ only in width are the same for a reader."""
 
 MAX_SHOWN_PATHS = 1_000
-"""Paths of a profile, the most frequent first: keys that are ids make as many as there are rows."""
+"""The most paths of a profile: if keys are ids, there are as many as rows."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PathProfile(Shown):
     """One path of a sample.
 
-    `share` is the part of the rows that hold it, a Variant null included; inside of arrays (a step
-    `[0]` stands for all elements) `share` is None and `count` counts elements. `types` are the
-    parts of its values by type, `null` among them. `distinct` is the number of its scalar values in
-    the rows whose text was looked at, `has_more_values` if there are more than were counted.
-    `text_share` is the part of the documents' text that its scalar values are. `column` is the
-    type that inference gives it, None without a column; `why` is the reason.
+    `share` is the share of the rows that hold it, with Variant nulls; inside arrays (the step `[0]`
+    means all elements) `share` is None and `count` counts elements. `types` are the shares of its
+    values by type, with `null`. `distinct` counts its distinct scalar values in the rows whose text
+    was kept; with `has_more_values` there may be more. `text_share` is the share of its scalar
+    values in the documents' text. `column` is the inferred type, None without a column, and `why`
+    the reason.
     """
 
     path: Path
@@ -87,7 +87,7 @@ class PathProfile(Shown):
     why: str
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON-ready values."""
+        """Return JSON-ready values."""
         return {
             "path": path_text(self.path),
             "count": self.count,
@@ -97,7 +97,7 @@ class PathProfile(Shown):
         }
 
     def values(self) -> dict[str, Any]:
-        """What the sample says of its values, JSON-ready."""
+        """Return the statistics of its values, JSON-ready."""
         return {
             "share": self.share,
             "types": dict(self.types),
@@ -110,13 +110,13 @@ class PathProfile(Shown):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SourceProfile(Shown):
-    """What the documents of a source look like, from a sample of `rows` rows.
+    """The profile of a source's documents, from a sample of `rows` rows.
 
     `bad_rows` are documents of the sample that are not JSON, or that a Variant cannot hold.
 
     `column` is the VARIANT column of a table or a file, empty for JSON documents. `shredding` is
-    the DDL that inference gives, `saved` the part of the documents' text that then lies in typed
-    columns, where a query on one path reads that path alone.
+    the inferred DDL, `saved` the share of the documents' text that would be in typed columns, of
+    which a query reads only those of its paths.
     """
 
     source: str
@@ -130,7 +130,7 @@ class SourceProfile(Shown):
     bad_rows: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON-ready values."""
+        """Return JSON-ready values."""
         return {
             "format": FORMAT,
             "source": self.source,
@@ -144,23 +144,23 @@ class SourceProfile(Shown):
         }
 
     def to_json_schema(self, title: str = "document") -> dict[str, Any]:
-        """A JSON Schema (draft 2020-12) that the documents of the sample fulfil.
+        """Make a JSON Schema (draft 2020-12) that the documents of the sample fulfil.
 
         Keys that every object of the sample has are required. Keys beyond `paths` are allowed.
         """
         return json_schema(self.paths, title)
 
     def to_pydantic(self, name: str = "Document") -> str:
-        """Python source with Pydantic models of the documents, of which `name` is the outermost.
+        """Write Python source with Pydantic models of the documents; `name` is the outermost one.
 
         Keys that are not names in Python have an alias; unknown keys are allowed.
         """
         return pydantic_models(self.paths, name)
 
     def to_ddl(self, name: str) -> str:
-        """The text of a `CREATE TABLE` whose columns are the keys of the documents.
+        """Write a `CREATE TABLE` whose columns are the keys of the documents.
 
-        Objects are STRUCT columns; a key whose values are of several types is a VARIANT column.
+        Objects become STRUCT columns; a key with values of several types becomes a VARIANT column.
 
         Raises InvalidValue for documents that have no keys.
         """
@@ -171,9 +171,9 @@ class SourceProfile(Shown):
         return f"CREATE TABLE {table} (\n  {columns}\n)"
 
     def select(self) -> str:
-        """A SELECT list with each path that inference makes a column of, under a name of its own.
+        """Write a SELECT list of the paths with an inferred column, under unique names.
 
-        Paths are read by `try_variant_get`: a value of another type is NULL, not an error.
+        It reads paths by `try_variant_get`: a value of another type is NULL, not an error.
         """
         columns = {each.path: each.column for each in self.paths if each.share is not None}
         typed = {path: type_ for path, type_ in columns.items() if type_ is not None}
@@ -185,7 +185,7 @@ class SourceProfile(Shown):
         return ",\n  ".join(items)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: a line for each of the most frequent paths."""
+        """Show a line for each of the most frequent paths in a notebook."""
         rows = (
             (
                 path_text(each.path),
@@ -200,14 +200,14 @@ class SourceProfile(Shown):
         return f"<p>{html.escape(repr(self))}</p>{lines}"
 
     def as_view(self, name: str, table: str | None = None) -> str:
-        """The text of a `CREATE VIEW` with the paths as typed columns.
+        """Write a `CREATE VIEW` with the paths as typed columns.
 
         Args:
             name: The view, `shop.events` for one in a database.
-            table: The table as Spark SQL names it; None for the one that was profiled.
+            table: The table's name in Spark SQL; None for the profiled table.
 
-        Raises InvalidValue if no path would be a column, and without `table` for a source that
-        is no table.
+        Raises InvalidValue if no path would be a column, and without `table` if the source is not
+        a table.
         """
         items = self.select()
         if not items:
@@ -237,26 +237,26 @@ def profile(
     timestamp: Time | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> SourceProfile:
-    """Look at a sample of a table, a Parquet file or documents.
+    """Profile a sample of a table, a Parquet file or documents.
 
     Args:
-        source: A table, a Parquet file, or files of documents as for `append`; also what
-            `vl.ndjson`, `vl.json_array` and `vl.json_files` give.
+        source: A table, a Parquet file, or files of documents as for `append`; also the result of
+            `vl.ndjson`, `vl.json_array` and `vl.json_files`.
         column: The VARIANT column of a table or a file; None for the only one.
-        sample_rows: The most rows that are looked at, 1 or more.
+        sample_rows: The most rows of the sample, 1 or more.
         examples: False leaves values out of the result.
-        format: How files hold documents, as for `ingest`: `ndjson`, `array`, `json`, `csv`,
+        format: The format of files of documents, as for `ingest`: `ndjson`, `array`, `json`, `csv`,
             `avro`, `msgpack` or `bson`.
         inference: Thresholds of the inference.
         version: An older version of a table: its number or its name.
         timestamp: The version of a table at this time instead, as for `Table.open`.
-        storage_options: How the source's bucket is reached, as for `Table.open`.
+        storage_options: Options to access the source's bucket, as for `Table.open`.
 
     Raises:
         MissingSource: There is no such table or file.
         InvalidSchema: The table or file has no VARIANT column, or several and none is named.
         InvalidPath: It has no column of that name.
-        InvalidValue: `sample_rows` is less than 1; a version of what is not a table.
+        InvalidValue: `sample_rows` is less than 1; a version of a source that is not a table.
 
     Examples:
         >>> vl.profile("t").rows
@@ -292,7 +292,7 @@ def profile(
 
 
 def variant_column(schema: StructType, column: str | None, table: str) -> str:
-    """The VARIANT column of a table that is named, or its only one.
+    """Return the name of the VARIANT column `column` of a table, or of its only one.
 
     Raises InvalidPath and InvalidSchema.
     """
@@ -311,7 +311,7 @@ def _one_of(names: list[str], column: str | None, source: str) -> str:
                 cli_hint=f"name one with --column: {listed}",
             )
         return names[0]
-    # Names of a file may differ by case alone.
+    # Names in a file may differ only by case.
     found = [column] if column in names else [x for x in names if x.lower() == column.lower()]
     if not found:
         raise InvalidPath(
@@ -363,7 +363,7 @@ def _profiled(
 def path_profiles(
     sample: Sample, inference: Inference, *, examples: bool = True
 ) -> tuple[PathProfile, ...]:
-    """All paths of a sample, the most frequent first, parents before what is in them."""
+    """Return all paths of a sample, the most frequent first, parents before their children."""
     values = values_of(sample.texts)
     total = sum(len(text.encode()) for text in sample.texts) or 1
     columns = {
@@ -393,7 +393,7 @@ def path_profiles(
 
 
 def _walk(root: Profile) -> Iterator[tuple[Path, Profile, float]]:
-    """All profiles with their paths and shares; elements have the share of their array's rows."""
+    """Yield all profiles with their paths and shares; elements have the share of their array."""
     todo = [(Path(), root, 1.0)]
     while todo:
         path, profile_, share = todo.pop()
@@ -419,7 +419,7 @@ def _is_column(path: PathProfile) -> bool:
 
 
 def _view_names(paths: Iterable[Path]) -> dict[Path, str]:
-    """A name for each path: its last key, with those before it if several would be alike."""
+    """Name each path by its last key, preceded by others where names would be equal."""
     names: dict[Path, str] = {}
     used: set[str] = set()
     for path in paths:

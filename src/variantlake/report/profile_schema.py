@@ -1,7 +1,7 @@
-"""A profile as a schema: JSON Schema, source of Pydantic models, or columns in DDL.
+"""Convert a profile to JSON Schema, Pydantic models, or columns in DDL.
 
-What a sample shows becomes what is allowed: the types that were seen, and as required the keys that
-every object had. In DDL a key of one type has the type that inference gives its column.
+The schema allows what the sample shows: the types of its values; keys that every object has are
+required. In DDL, a key with values of one type has the type of its inferred column.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SCALARS: Mapping[str, tuple[dict[str, str], str, str]] = {
     "uuid": ({"type": "string", "format": "uuid"}, "UUID", "STRING"),
     "binary": ({"type": "string", "contentEncoding": "base64"}, "bytes", "BINARY"),
 }
-"""By the type of a profile: as JSON Schema, as Pydantic's, in DDL. Others are anything."""
+"""For each type in a profile, the one in JSON Schema, in Pydantic and in DDL. Others are any."""
 
 _IMPORTS = {
     "Decimal": "from decimal import Decimal",
@@ -43,15 +43,15 @@ _IMPORTS = {
 
 
 class SampledPath(Protocol):
-    """What a schema needs of a `PathProfile`."""
+    """The properties of a `PathProfile` that a schema needs."""
 
     @property
     def path(self) -> Path:
-        """From the root of the documents."""
+        """The path from the root of the documents."""
 
     @property
     def count(self) -> int:
-        """Values of the sample."""
+        """The number of values in the sample."""
 
     @property
     def types(self) -> Mapping[str, float]:
@@ -59,12 +59,12 @@ class SampledPath(Protocol):
 
     @property
     def column(self) -> str | None:
-        """The type that inference gives it, in DDL."""
+        """The inferred type, in DDL."""
 
 
 @dataclass(slots=True)
 class PathNode:
-    """One path of a profile with what is below it. `required` says that every object has it."""
+    """One path of a profile and those below it. `required`: every object has it."""
 
     profile: SampledPath | None = None
     required: bool = False
@@ -73,19 +73,19 @@ class PathNode:
 
     @property
     def kinds(self) -> list[str]:
-        """The types that were seen, without null; integers among decimals are decimals."""
+        """The types of the values, without null; integers among decimals are decimals."""
         types = {} if self.profile is None else self.profile.types
         implied = {"null", "integer"} if "decimal" in types else {"null"}
         return [name for name in types if name not in implied]
 
     @property
     def is_nullable(self) -> bool:
-        """Whether a null was seen."""
+        """Whether a value is null."""
         return self.profile is not None and "null" in self.profile.types
 
 
 def schema_tree(paths: Iterable[SampledPath]) -> PathNode:
-    """The paths as a tree; the root is that of the documents."""
+    """Build a tree of the paths; its root is that of the documents."""
     root = PathNode()
     for each in sorted(paths, key=lambda path: len(path.path.steps)):
         node, parent = root, None
@@ -103,7 +103,7 @@ def schema_tree(paths: Iterable[SampledPath]) -> PathNode:
 
 
 def json_schema(paths: Iterable[SampledPath], title: str) -> dict[str, Any]:
-    """A JSON Schema (draft 2020-12) of the documents."""
+    """Make a JSON Schema (draft 2020-12) of the documents."""
     return {"$schema": DIALECT, "title": title, **_json_schema(schema_tree(paths))}
 
 
@@ -135,7 +135,7 @@ def _json_shape(node: PathNode, kind: str) -> dict[str, Any]:
 
 
 def ddl_columns(paths: Iterable[SampledPath]) -> str:
-    """The keys of the documents as columns; one whose values are of several types is a VARIANT."""
+    """Write the keys of the documents as columns; with values of several types, as a VARIANT."""
     return ",\n  ".join(_ddl_fields(schema_tree(paths), " "))
 
 
@@ -160,7 +160,7 @@ def _ddl_type(node: PathNode) -> str:
 
 
 class _Models:
-    """The source of Pydantic models, those that others name first."""
+    """Writes Pydantic models, those that others use first."""
 
     def __init__(self) -> None:
         self.classes: list[str] = []
@@ -168,7 +168,7 @@ class _Models:
         self._names: set[str] = set()
 
     def add(self, node: PathNode, name: str) -> str:
-        """A class for the objects of a path; its name."""
+        """Add a class for the objects of a path, and return its name."""
         name = self._free(_class_name(name))
         lines = [f"class {name}(BaseModel):", '    model_config = ConfigDict(extra="allow")', ""]
         used: set[str] = set()
@@ -208,7 +208,7 @@ class _Models:
 
 
 def pydantic_models(paths: Iterable[SampledPath], name: str) -> str:
-    """Python source with a Pydantic model `name` of the documents, and one for each object."""
+    """Write Python source with a Pydantic model `name` of the documents, and one per object."""
     models = _Models()
     models.add(schema_tree(paths), name)
     imports = sorted(_IMPORTS[each] for each in models.imports)
@@ -223,7 +223,7 @@ def _class_name(text: str) -> str:
 
 
 def _field_name(key: str, used: set[str]) -> str:
-    """A name for a key that Python and Pydantic allow."""
+    """Make a name for a key that Python and Pydantic allow."""
     name = re.sub(r"\W", "_", key).strip("_")
     reserved = keyword.iskeyword(name) or name.startswith("model_") or name in _RESERVED
     if reserved or not name.isidentifier():
@@ -235,4 +235,4 @@ def _field_name(key: str, used: set[str]) -> str:
 _TYPE_NAMES = {"bool", "int", "float", "str", "bytes", "list", "dict"}
 _METHODS = {"json", "copy", "schema", "construct", "parse_obj", "parse_raw", "validate"}
 _RESERVED = frozenset({*_TYPE_NAMES, *_METHODS, *_IMPORTS})
-"""Names that would hide a type or a method of the model."""
+"""Names that would hide a type, or a method of the model."""

@@ -1,4 +1,4 @@
-"""What one query reads and skips, file by file."""
+"""Report which files one query reads and skips."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from variantlake.planning.stats.skipping import NOT_SKIPPED
 from variantlake.scan.table_scan import Scan
 
 MAX_FILES = 100_000
-"""Files that a report names."""
+"""The most files that a report names."""
 
 
 def report_query(sql: str, scan: Scan) -> dict[str, Any]:
-    """The part of a report that is about a query; `sql` is its text."""
+    """Make the part of a report for a query; `sql` is its text."""
     choice = scan.numbered_choice
     names = [str(part) for part in choice.conjuncts]
     found = []

@@ -1,6 +1,6 @@
-"""A bounded sample of rows: what paths hold in it, and its rows as JSON text.
+"""Take a bounded sample of rows: a profile of its paths, and some rows as JSON text.
 
-A sample of a table comes from several of its files, deleted rows left out.
+A sample of a table comes from several of its files, without deleted rows.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from variantlake.shredding.inference.profile import Profile
 from variantlake.sql.select import QueryText
 
 SAMPLE_ROWS = 10_000
-"""Rows of a sample, unless the caller wants another number."""
+"""The default number of rows of a sample."""
 
 SAMPLE_FILES = 8
-"""Files of a table that a sample is taken from, evenly among all of them."""
+"""The number of files of a table to sample, evenly chosen."""
 
 MAX_TEXTS = 2_000
-"""Rows whose text is kept, for examples and distinct values."""
+"""The most rows whose text is kept, for examples and distinct values."""
 
 MAX_TEXT_BYTES = 1 << 20
-"""A longer text is not kept: its paths are counted all the same."""
+"""The most characters of a text that is kept; the paths of longer ones are counted all the same."""
 
 
 @dataclass(slots=True)
 class Sample:
-    """Rows that were looked at: `profile` counts all of them, `texts` holds some as JSON.
+    """A sample of rows: `profile` counts all of them, `texts` has some as JSON.
 
-    `bad_rows` are documents that are not JSON, or that a Variant cannot hold: they are left out.
+    `bad_rows` counts documents that are not JSON, or that a Variant cannot hold: they are left out.
     """
 
     profile: Profile = field(default_factory=Profile)
@@ -54,12 +54,12 @@ class Sample:
 
     @property
     def rows(self) -> int:
-        """Rows that were looked at and that hold a value."""
+        """The number of rows with a value."""
         return self.profile.rows
 
 
 def sample_table(snapshot: Snapshot, column: str, rows: int = SAMPLE_ROWS) -> Sample:
-    """Rows of a VARIANT column of a table. Raises as `Scan.to_batches`."""
+    """Sample a VARIANT column of a table. Raises as `Scan.to_batches`."""
     taker, files = _Taker(rows), spread(range(snapshot.files.num_rows), SAMPLE_FILES)
     items = QueryText(snapshot.schema).items(quote_identifier(column))
     for done, row in enumerate(files):
@@ -71,7 +71,7 @@ def sample_table(snapshot: Snapshot, column: str, rows: int = SAMPLE_ROWS) -> Sa
 
 
 def sample_file(path: str, column: str, rows: int = SAMPLE_ROWS) -> Sample:
-    """The first rows of a VARIANT column of a Parquet file. Raises as `parquet.iter_batches`."""
+    """Sample the first rows of a VARIANT column of a file. Raises as `parquet.iter_batches`."""
     taker = _Taker(rows)
     for batch in iter_batches(path, min(rows, SAMPLE_ROWS), [column]):
         taker.add(batch.column(0).slice(0, rows - taker.rows))
@@ -81,10 +81,10 @@ def sample_file(path: str, column: str, rows: int = SAMPLE_ROWS) -> Sample:
 
 
 def sample_documents(documents: Documents, rows: int = SAMPLE_ROWS) -> Sample:
-    """Documents from several places of several sources; bad ones are left out.
+    """Sample documents from several places of several sources, without bad ones.
 
     Raises MissingSource, StoreFailed and MalformedFile for sources that cannot be read,
-    MissingDependency for a form whose library is not installed.
+    MissingDependency for a format whose library is not installed.
     """
     if not all(source.format.is_json for source in documents.sources):
         return _sample_records(documents, rows)
@@ -110,7 +110,7 @@ def _sample_records(documents: Documents, rows: int) -> Sample:
 
 
 class _Taker:
-    """Adds up Variants until there are enough rows."""
+    """Adds Variants to a sample until it has enough rows."""
 
     def __init__(self, rows: int) -> None:
         self.rows = 0
@@ -128,7 +128,7 @@ class _Taker:
 
 
 class _Texts:
-    """At most MAX_TEXTS texts; of more, each has the same chance to stay."""
+    """Keeps at most MAX_TEXTS texts; each text has the same chance to be kept."""
 
     def __init__(self) -> None:
         self.kept: list[str] = []

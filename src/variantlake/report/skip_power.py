@@ -1,7 +1,7 @@
-"""How well bounds tell files apart: for each path, what a filter on it would read.
+"""Measure how well bounds skip files: for each path, how many files a filter on it would read.
 
-A filter is tried in the page itself, so that it needs no engine: the page gets the bounds of each
-file as positions in one sorted list of all values that bounds have.
+The page itself tries filters, without an engine: it gets the bounds of each file as positions in a
+sorted list of all bounds.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from variantlake.shown import shortened
 from variantlake.types import Kind, ShreddedType
 
 MAX_PATHS = 24
-"""Paths whose bounds the report holds."""
+"""The most paths whose bounds the report holds."""
 
 MAX_BOUNDS = 400_000
-"""Bounds of all paths together: of a table of many files fewer paths are shown."""
+"""The most bounds of all paths together: a table with many files shows fewer paths."""
 
 MAX_LABEL = 60
-"""Characters of a bound's text."""
+"""The most characters of a bound's text."""
 
 
 @dataclass(frozen=True, slots=True)
 class SkipPower:
     """The bounds of one path in all files.
 
-    `labels` are the different bounds in ascending order, as JSON; `low` and `high` are each file's
-    places among them, -1 for a file that must be read whatever the filter says. `read` is how many
-    files a filter for one of the bounds reads on average.
+    `labels` are the distinct bounds in ascending order, as JSON; `low` and `high` are each file's
+    positions among them, -1 for a file that every filter must read. `read` is the average number of
+    files that a filter for one of the bounds reads.
     """
 
     path: Path
@@ -46,7 +46,7 @@ class SkipPower:
     read: float
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON-ready values."""
+        """Return JSON-ready values."""
         return {
             "type": self.type.ddl,
             "numeric": self.type.kind in _NUMERIC,
@@ -65,10 +65,7 @@ _NUMERIC = {
 def skip_powers(
     variant: VariantColumns | None, files: int, paths: Sequence[PathTotals]
 ) -> list[SkipPower]:
-    """The paths whose bounds tell files apart, those that do it best first.
-
-    Only paths that are looked at by bounds at all: leaves with bounds in some file.
-    """
+    """Measure the leaves that have bounds in some file; returns those that skip best first."""
     if variant is None or not files:
         return []
     most = max(1, min(MAX_PATHS, MAX_BOUNDS // files))
@@ -100,7 +97,7 @@ def _power(
 
 
 def _bounds(variant: VariantColumns, files: int, path: Path, type_: ShreddedType) -> BoundColumns:
-    """The bounds of a path in each file, unknown if it is not a leaf of this type."""
+    """Return the bounds of a path in each file, unknown if it is not a leaf of this type."""
     found = BoundColumns.unknown(files, type_)
     for code, schema in enumerate(variant.schemas):
         rows = np.flatnonzero(variant.layout == code).astype(np.int64)
@@ -109,14 +106,14 @@ def _bounds(variant: VariantColumns, files: int, path: Path, type_: ShreddedType
                 nodes = np.full(len(rows), number, np.int64)
                 counts = variant.counts(rows, nodes)
                 bounds = variant.bounds(rows, nodes, type_)
-                # A value in a residual lies outside of the bounds: such a file is always read.
+                # Bounds do not cover values in residuals: such a file must always be read.
                 bounds.minimum.valid[:] &= counts.clean
                 found.put(rows, bounds)
     return found
 
 
 def _average(low: Int64s, high: Int64s, values: int) -> float:
-    """Files whose bounds hold a value, on average over all values."""
+    """Return the average number of files whose bounds hold a value, over all values."""
     change = np.zeros(values + 1, np.int64)
     np.add.at(change, low, 1)
     np.add.at(change, high + 1, -1)

@@ -1,4 +1,4 @@
-"""The data of a report on a table: what the log says, and a bounded sample of its rows."""
+"""Collect the data of a report on a table, from the log and from a bounded sample of its rows."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ from variantlake.shredding.ddl import format_ddl
 from variantlake.shredding.inference.infer import infer
 
 FORMAT = 1
-"""Of the data; it grows when a reader of the JSON would have to change."""
+"""The version of the data; it grows when a reader of the JSON would have to change."""
 
 MAX_PATHS = 10_000
-"""Paths of one column, those that most rows hold."""
+"""The most paths of one column; those that most rows hold are kept."""
 
 MAX_BUCKETS = 40
-"""Points in time of the share in residuals."""
+"""The most points in time of the share in residuals."""
 
 RARE = 0.01
-"""A column that fewer rows use is named as one to give up."""
+"""The report advises to give up a column that a smaller share of the rows uses."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -60,11 +60,11 @@ class TableReport(Shown):
         return f"<TableReport of version {self.data['version']}, {files}>"
 
     def to_dict(self) -> dict[str, Any]:
-        """The data as JSON-ready values; `format` tells their version."""
+        """Return the data as JSON-ready values; `format` is their version."""
         return self.data
 
     def to_html(self) -> str:
-        """The report as one page that needs nothing from outside."""
+        """Render the report as one self-contained page."""
         return render(json.dumps(self.data, ensure_ascii=False))
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -72,7 +72,7 @@ class TableReport(Shown):
         FilePath(path).write_text(self.to_html(), encoding="utf-8")
 
     def _repr_html_(self) -> str:
-        """The page in a frame of its own, for notebooks."""
+        """Show the page in a frame in a notebook."""
         page = html.escape(self.to_html(), quote=True)
         return (
             f'<iframe srcdoc="{page}" title="Table report" sandbox="allow-scripts" '
@@ -80,14 +80,14 @@ class TableReport(Shown):
         )
 
     def with_query(self, sql: str, scan: Scan) -> TableReport:
-        """The report with what a query of the table reads and skips."""
+        """Return the report with the files that a query of the table reads and skips."""
         return TableReport({**self.data, "query": report_query(sql, scan)})
 
 
 def report_table(snapshot: Snapshot, *, examples: bool = True) -> TableReport:
-    """Look at a version of a table.
+    """Make a report on a version of a table.
 
-    `examples=False` leaves values of the data out, and bounds with them.
+    `examples=False` leaves out values of the data, and so bounds.
 
     Raises as `Scan.to_batches` for a file of the sample that cannot be read.
     """
@@ -170,7 +170,7 @@ def _column(
 def _paths(
     paths: VariantPaths, profiles: dict[Path, PathProfile], *, examples: bool
 ) -> list[dict[str, Any]]:
-    """The paths of the layouts, then those that only the sample knows."""
+    """Return the paths of the layouts, then those that are only in the sample."""
     found = [
         _stored(each, paths, examples=examples)
         | (profiles[each.path].values() if each.path in profiles else {})
@@ -208,9 +208,9 @@ def _drift(
     paths: Sequence[PathTotals],
     ordered: Sequence[tuple[int, str, int]],
 ) -> list[dict[str, Any]]:
-    """The share of values that lie in residuals, by the versions that brought files.
+    """Return the share of values in residuals, by the versions that added the files.
 
-    Versions are None if the log that is read no longer tells.
+    Versions are None if the log no longer shows them.
     """
     if variant is None or not paths:
         return []
@@ -254,7 +254,7 @@ def _new_columns(
     files: LogFiles,
     profiles: Mapping[Path, PathProfile],
 ) -> list[dict[str, Any]]:
-    """Paths that would be worth a column, and the bytes that a query of them then reads less."""
+    """Return paths that deserve a column, and the bytes that it would save a query of the path."""
     records = files.of_log.num_records
     rows = int(records[records != UNKNOWN].sum())
     known = {str(path): profile for path, profile in profiles.items()}
@@ -274,7 +274,7 @@ def _new_columns(
 def _unused_columns(
     paths: Sequence[PathTotals], profiles: Mapping[Path, PathProfile], rows: int
 ) -> list[dict[str, Any]]:
-    """Columns that hardly any row uses."""
+    """Return the columns that hardly any row uses."""
     shares = {path: each.share for path, each in profiles.items()}
     return [
         {

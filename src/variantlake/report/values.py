@@ -1,4 +1,4 @@
-"""What single paths hold in the texts of a sample: examples, distinct values, bytes."""
+"""Collect the values at each path in the texts of a sample: examples, distinct values, bytes."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from variantlake.paths import Path
 from variantlake.shown import shortened
 
 MAX_DISTINCT = 1_000
-"""Distinct values that are counted at a path; more are "at least so many"."""
+"""The most distinct values to count at a path; beyond it the count means "at least"."""
 
 MAX_EXAMPLES = 3
-"""Examples of a path."""
+"""The most examples of a path."""
 
 MAX_EXAMPLE_LENGTH = 60
-"""Characters of an example; longer ones are cut."""
+"""The most characters of an example; longer ones are cut."""
 
 MAX_PATHS = 10_000
-"""Paths that are followed; keys that are ids would make as many paths as there are rows."""
+"""The most paths; keys that are ids would make as many paths as there are rows."""
 
 MAX_ELEMENTS = 100
-"""Elements of one array that are looked at."""
+"""The most elements of an array that are read."""
 
 
 @dataclass(slots=True)
@@ -47,9 +47,9 @@ class PathValues:
 
 
 def values_of(texts: Iterable[str]) -> dict[Path, PathValues]:
-    """The scalar values of each path; in a path the step 0 stands for all elements of an array.
+    """Collect the scalar values of each path; in a path, the step 0 means all elements of an array.
 
-    A text that is not JSON, as a bad document, is left out.
+    Ignores a text that is not JSON, such as a bad document.
     """
     found: dict[tuple[str | int, ...], PathValues] = {}
     for text in texts:
@@ -61,7 +61,7 @@ def values_of(texts: Iterable[str]) -> dict[Path, PathValues]:
 
 
 def _add(document: Any, found: dict[tuple[str | int, ...], PathValues]) -> None:
-    """Count what is in a document; its depth is bounded by the JSON parser's own limit."""
+    """Add the values of a document, whose depth the JSON parser limits."""
     todo: list[tuple[tuple[str | int, ...], Any]] = [((), document)]
     while todo:
         steps, value = todo.pop()

@@ -1,4 +1,4 @@
-"""How a table grew: files, bytes and rows at each of its last versions."""
+"""Report the growth of a table: files, bytes and rows at each of its last versions."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from variantlake.errors import VariantLakeError
 from variantlake.parquet.stats.facts import UNKNOWN
 
 MAX_VERSIONS = 200
-"""Versions that are shown, the newest: each costs one read of the log."""
+"""The number of newest versions to report; each costs one read of the log."""
 
 
 def versions_of(snapshot: Snapshot, rows: int | None) -> list[dict[str, Any]]:
-    """The last versions that the log holds, oldest first, with what the table was at each.
+    """Return the last versions in the log, oldest first, with the table's size at each.
 
-    `rows` is the number of rows at the newest version. `rows` of a version is None if the log
-    does not tell how many rows a commit before the newest removed.
+    `rows` is the number of rows at the newest version. A version's `rows` is None if the log does
+    not show how many rows a later commit added or removed.
     """
     files, size = snapshot.files.num_rows, int(snapshot.files["size"].to_numpy().sum())
     reader = StatsReader(snapshot.schema)
@@ -29,7 +29,7 @@ def versions_of(snapshot: Snapshot, rows: int | None) -> list[dict[str, Any]]:
     for entry in snapshot.history(MAX_VERSIONS):
         try:
             actions = read_commit(snapshot.store, commit_path(entry.version))
-        except VariantLakeError:  # cleaned up meanwhile: those before it are gone as well
+        except VariantLakeError:  # cleaned up meanwhile, and so are older ones
             break
         adds = _new_files(actions)
         removes = [each for each in actions if isinstance(each, RemoveFile)]
@@ -52,7 +52,7 @@ def versions_of(snapshot: Snapshot, rows: int | None) -> list[dict[str, Any]]:
 
 
 def _new_files(actions: Sequence[Action]) -> list[AddFile]:
-    """The files that a commit added; not those that it only described anew (`analyze`)."""
+    """Return the files that a commit added, without those that it described again (`analyze`)."""
     adds = [each for each in actions if isinstance(each, AddFile)]
     replaces = any(isinstance(each, RemoveFile) for each in actions)
     return [each for each in adds if each.data_change or replaces]
@@ -61,7 +61,7 @@ def _new_files(actions: Sequence[Action]) -> list[AddFile]:
 def _before(
     rows: int | None, files: Sequence[AddFile | RemoveFile], reader: StatsReader
 ) -> int | None:
-    """The rows of the version before a commit that added and removed these files."""
+    """Return the rows of the version before a commit that added and removed these files."""
     for file in files:
         records = reader.read(file.stats).num_records
         if rows is None or records == UNKNOWN:
