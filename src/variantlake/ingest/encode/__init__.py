@@ -1,5 +1,5 @@
-"""Documents and Arrow data as the columns that a table's files store.
+"""Encode documents and Arrow data as the columns of a table's files.
 
-In: blocks of documents, Arrow batches. Out: Arrow columns, Variants shredded, with the partition
-of each row; bad documents as errors that say where they are.
+In: blocks of documents, Arrow batches. Out: Arrow columns with shredded Variants, and the partition
+of each row; bad documents as errors with their place.
 """

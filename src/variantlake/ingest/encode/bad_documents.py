@@ -1,4 +1,4 @@
-"""Documents that cannot be loaded: their errors, and their lines of the quarantine."""
+"""Make errors and quarantine lines for documents that cannot be loaded."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ from variantlake.writing.quarantine import BadRow
 _ONE_KEY_HINT = "an object in a Variant cannot have two fields with the same name"
 _LIMIT_HINT = "Spark does not take this document either"
 _LARGE = 16 << 20
-"""Bytes of a document beyond which it becomes a line by itself: an Arrow array has 2 GB."""
+"""The bytes from which a document's line is made separately: an Arrow array has at most 2 GB."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Documents of one block: text[starts[i]:ends[i]] of its text, in order."""
+    """Documents of one block: document i is `text[starts[i]:ends[i]]` of its text, in order."""
 
     block: Block
     starts: npt.NDArray[np.int64]
     ends: npt.NDArray[np.int64]
 
     def text(self, row: int) -> bytes:
-        """The bytes of a document."""
+        """Return the bytes of a document."""
         return self.block.text[int(self.starts[row]) : int(self.ends[row])].tobytes()
 
 
 def bad_row(batch: Batch, tape: Tape, row: int, counter: PlaceCounter) -> BadRow:
-    """A row with what is wrong with it."""
+    """Return a bad row with its error."""
     place = counter.place(batch.block, batch.block.offset + int(batch.starts[row]))
     return _bad_row(batch, tape, row, place)
 
@@ -55,14 +55,14 @@ def bad_row(batch: Batch, tape: Tape, row: int, counter: PlaceCounter) -> BadRow
 def quarantine_lines(
     batch: Batch, tape: Tape, rows: Int64s, counter: PlaceCounter
 ) -> Iterator[bytes | pa.Buffer]:
-    """The lines of bad rows, ascending, as `BadRow.to_json` gives them; in pieces of many lines.
+    """Yield the lines of ascending bad rows, as `BadRow.to_json` writes them, many at a time.
 
-    A kernel finds the mistakes of all of them: a short line takes less than a microsecond.
+    A kernel finds the mistakes of all rows: a short line takes less than a microsecond.
     """
     block = batch.block
     starts, ends = batch.starts[rows], batch.ends[rows]
     lines, columns = counter.places(block, block.offset + starts)
-    # Rare or large ones get their line one by one, from the twin.
+    # Lines of rare mistakes and large documents are made one by one, in plain Python.
     by_itself = (tape.status[rows] == TOO_LARGE) | (ends - starts > _LARGE)
     ends = np.where(by_itself, starts, ends)
     found = mistakes_of(block.padded, starts, ends, tape.position[rows])
@@ -73,7 +73,7 @@ def quarantine_lines(
         f'{{"reason":{orjson.dumps(utf8_text(message)).decode()},"file":{file},"line":'
         for message in messages
     ]
-    # Columns of a document's first line count from where the document begins in its line.
+    # In a document's first line, columns count from the document's start.
     is_first_line = found.line == 1
     is_text = found.what != NOT_UTF8
     joined = _joined(
@@ -90,7 +90,7 @@ def quarantine_lines(
     _, places, content = joined.buffers()
     offsets = np.frombuffer(places, np.int64)
     done = 0
-    # The joined lines are one buffer: pieces of it go out around the single ones.
+    # The joined lines are one buffer: yield its pieces between the separate lines.
     for at in np.flatnonzero(by_itself).tolist():
         yield content.slice(int(offsets[done]), int(offsets[at] - offsets[done]))
         place = TextPosition(line=int(lines[at]), column=int(columns[at]))
@@ -100,7 +100,7 @@ def quarantine_lines(
 
 
 def _joined(*parts: Any) -> Any:
-    """Each row's parts as one text."""
+    """Join the parts of each row to one text."""
     texts = [part if isinstance(part, str) else part.cast(pa.large_string()) for part in parts]
     join = cast("Any", pc).binary_join_element_wise
     return join(
@@ -118,7 +118,7 @@ def _bad_row(batch: Batch, tape: Tape, row: int, start: TextPosition) -> BadRow:
 def _error(
     batch: Batch, tape: Tape, row: int, start: TextPosition, text: bytes
 ) -> VariantLakeError:
-    """What is wrong with the text of a row, and where in the source; it starts at `start`."""
+    """Make the error for a row's text, which starts at `start`, with its place in the source."""
     found = json_error(text, int(tape.status[row]), int(tape.position[row]))
     source = batch.block.source
     within = (found.line or 1) - 1
@@ -126,7 +126,7 @@ def _error(
     found.file = source.label
     found.line = start["line"] + within
     found.column = column if within else start["column"] + column - 1
-    end, found.offset = found.offset or 0, None  # said by line and column
+    end, found.offset = found.offset or 0, None  # line and column replace it
     if found.message == OPEN_STRING:
         end = len(text)
     if found.hint == LAST_KEY_HINT:

@@ -1,4 +1,4 @@
-"""Documents that break a contract: out of their tape, with the reasons."""
+"""Remove documents that break a contract, and log them with the reasons."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ Places = npt.NDArray[np.int64]
 def unbroken_places(
     batch: Batch, found: Breaches, bad_rows: BadRowLog, counter: PlaceCounter
 ) -> tuple[Places, Places]:
-    """Where the documents stand that are to be read again: without those that break the contract.
+    """Return the starts and ends of the documents to read again, without those that break it.
 
-    In the mode "null" these have no bytes, and so become NULL. Raises ContractBroken in strict
-    mode, with file, line and column.
+    In the mode "null", the latter have no bytes, and so become NULL. Raises ContractBroken in
+    strict mode, with file, line and column.
     """
     for number, row in enumerate(found.rows.tolist()):
         offset = batch.block.offset + int(batch.starts[row])
@@ -42,7 +42,7 @@ def unbroken_places(
 
 
 def unbroken_records(tape: Tape, contract: Contract, source: Source, bad_rows: BadRowLog) -> Tape:
-    """The records of a source that is not JSON, without those that break the contract.
+    """Remove the records that break the contract, for a source that is not JSON.
 
     Raises ContractBroken in strict mode, with the file.
     """

@@ -1,4 +1,4 @@
-"""Defaults of columns that rows leave out, as far as the local engine computes them."""
+"""Fill in the defaults of columns that rows lack, if the local engine can compute them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from variantlake.shredding.arrays import AnyArray
 
 
 def defaulted_rows(reader: pa.RecordBatchReader, schema: StructType) -> pa.RecordBatchReader:
-    """Rows with the defaults of columns that they do not have.
+    """Add the defaults of columns that the rows lack.
 
-    What only Spark computes is left out, as if it were no default.
+    A default that only Spark can compute is ignored.
     """
     constants = {
         field.name: array
@@ -43,7 +43,7 @@ def _defaulted(
 
 
 def default_of(field: StructField) -> AnyArray | None:
-    """A column's default as an array of one; None for none, and for what Spark alone computes."""
+    """Return a column's default as an array of one row; None if only Spark can compute it."""
     if field.default is None:
         return None
     from variantlake.sql.select import QueryText  # parses SQL

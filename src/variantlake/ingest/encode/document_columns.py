@@ -1,7 +1,7 @@
-"""Columns that a load of documents fills beside them: of folders, of paths, of the load itself.
+"""The further columns that a load of documents fills: from folders, from paths, from the load.
 
-`day=…/` in a source's path is a value as Hive and Spark write it, percent-encoded. A path of the
-documents (`event:ts::date`) has the value that Spark's `variant_get` gives; times without a zone
+`day=…/` in a source's path is a percent-encoded value, as Hive and Spark write it. A path of the
+documents (`event:ts::date`) has the value that Spark's `variant_get` returns; times without a zone
 are in UTC.
 """
 
@@ -56,9 +56,10 @@ _OF_PATH = re.compile(r"\s*(\w+|`[^`]+`)\s*=\s*(.+)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class RequestedColumns:
-    """What was asked for: partition columns with their paths, or None for folders, and two names.
+    """The columns that the user requests: partition columns, with a path or None for folders.
 
-    `types` are those that were given for columns of folders.
+    `types` are the given types of columns of folders. `file_column` and `loaded_at_column` are
+    names.
     """
 
     paths: Mapping[str, str | None]
@@ -70,7 +71,7 @@ class RequestedColumns:
     def of(
         cls, partition_by: PartitionBy, file_column: str | None, loaded_at_column: str | None
     ) -> RequestedColumns:
-        """What the keywords of a load ask for. Raises InvalidSchema for what does not parse."""
+        """Parse the keywords of a load. Raises InvalidSchema for text that does not parse."""
         paths: dict[str, str | None] = {}
         types: dict[str, StructField] = {}
         for name, path, field in _requested(partition_by):
@@ -82,7 +83,7 @@ class RequestedColumns:
         return cls(paths, types, file_column, loaded_at_column)
 
     def new_fields(self, documents: StructField) -> StructType:
-        """The columns of a new table, those of its partitions after the documents."""
+        """Return the columns of a new table: the documents, then the partition columns."""
         fields = [documents]
         for name, path in self.paths.items():
             if path is not None:
@@ -123,7 +124,7 @@ class DocumentColumns:
         column: str,
         at: int,
     ) -> DocumentColumns:
-        """The columns of a table with this schema. Raises InvalidSchema for one it lacks."""
+        """Find the columns in a table's schema. Raises InvalidSchema for one that it lacks."""
         documents = _field(schema, column)
         if wanted.paths and {name.lower() for name in wanted.paths} != {
             name.lower() for name in partition_columns
@@ -136,7 +137,7 @@ class DocumentColumns:
             )
         texts = {name.lower(): text for name, text in wanted.paths.items()}
         types = {name.lower(): field.type for name, field in wanted.types.items()}
-        # A partition column without a path of the documents takes its value from a folder's name.
+        # A partition column without a path takes its value from a folder's name.
         folders, paths = [], []
         for name in partition_columns:
             field, text = _field(schema, name), texts.get(name.lower())
@@ -166,20 +167,20 @@ class DocumentColumns:
 
     @property
     def filled(self) -> frozenset[str]:
-        """Names of all columns that get values."""
+        """The names of all columns that the load fills."""
         others = (field for field, _ in (*self.paths, *self.defaults))
         beside = (*self.folders, *others, *self.numbers)
         given = (self.documents, self.file, self.moment, *beside)
         return frozenset(field.name for field in given if field is not None)
 
     def check(self, sources: Collection[Source]) -> None:
-        """Raise InvalidValue for a source whose folders do not tell what they must."""
+        """Raise InvalidSchema for a source whose folders lack a value, InvalidValue for a bad one."""
         for source in sources:
             for _ in self.of_source(source):
                 pass
 
     def of_source(self, source: Source) -> Iterator[tuple[StructField, AnyArray]]:
-        """The columns that are the same in all rows of a source, as arrays of one row."""
+        """Yield the columns with one value for all rows of a source, as arrays of one row."""
         known = _folder_values(source) if self.folders else {}
         for field in self.folders:
             yield field, _folder_value(field, known, source)
@@ -189,10 +190,10 @@ class DocumentColumns:
             yield self.moment, pa.array([self.loaded_at], pa.timestamp("us", "UTC"))
 
     def of_paths(self, batch: pa.RecordBatch) -> Iterator[tuple[StructField, AnyArray, Any]]:
-        """The columns of paths, each with a mask of the rows whose cast fails, or None.
+        """Yield the columns of paths, each with a mask of the rows whose cast fails, or None.
 
-        `batch` has the documents as they are stored. Raises UnsupportedFeature for a value whose
-        cast only Spark knows.
+        `batch` has the documents as they are stored. Raises UnsupportedFeature for a value that
+        only Spark can cast.
         """
         for field, ref in self.paths:
             variants = _at_path(batch, self.documents.physical_name, ref.path or Path())
@@ -205,7 +206,7 @@ class DocumentColumns:
             yield field, found.array, found.failed
 
     def document(self, row: pa.RecordBatch, field: StructField) -> tuple[Any, str]:
-        """A stored document as JSON text, and what stands in it at the path of a column."""
+        """Return a stored document, and its value at the path of a column, as JSON texts."""
         path = next(ref.path for known, ref in self.paths if known is field)
         whole, part = (
             _variant(_at_path(row, self.documents.physical_name, each or Path()))
@@ -235,7 +236,7 @@ def _requested(given: PartitionBy) -> Iterator[tuple[str, str | None, StructFiel
 
 
 def _ref(text: str, documents: StructField) -> Ref:
-    """A path of the documents with its type. Raises InvalidQuery for anything else."""
+    """Parse a path of the documents with its type. Raises InvalidQuery for anything else."""
     items = QueryText(StructType((StructField(documents.name, VariantType()),))).items(text)
     if len(items) != 1 or items[0].ref.path is None or items[0].ref.type == "variant":
         raise InvalidQuery(
@@ -272,7 +273,7 @@ def _typed(schema: StructType, name: str, type_: PrimitiveType) -> StructField:
 
 
 def _folder_values(source: Source) -> dict[str, str]:
-    """The values in the folders of a source's path, by lower-case names."""
+    """Return the values in the folders of a source's path, by lower-case names."""
     values: dict[str, str] = {}
     for folder in source.path.split("/")[:-1]:
         name, equals, text = folder.partition("=")
@@ -298,7 +299,7 @@ def _folder_value(field: StructField, known: Mapping[str, str], source: Source) 
 
 
 def folder_array(field: StructField, text: str, file: str) -> AnyArray:
-    """The value in a folder's name, behind the `=`. Raises InvalidValue for what is none."""
+    """Parse the value after the `=` in a folder's name. Raises InvalidValue for a bad one."""
     try:
         value = None if text in ("", HIVE_NULL) else urllib.parse.unquote(text, errors="strict")
         return partition_array(value, field)
@@ -309,7 +310,7 @@ def folder_array(field: StructField, text: str, file: str) -> AnyArray:
 
 
 def _at_path(batch: pa.RecordBatch, column: str, path: Path) -> AnyArray:
-    """The Variants at a path of stored documents; NULL if it is missing or null."""
+    """Return the Variants at a path of stored documents; NULL if it is missing or null."""
     kind: Any = batch.schema.field(column).type
     way: list[str | int] = []
     for step in path.steps:

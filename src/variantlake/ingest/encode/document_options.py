@@ -1,4 +1,4 @@
-"""What a load of documents has beyond what every load has: see `LoadOptions`."""
+"""The options of a load of documents, beyond those of every load (`LoadOptions`)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from variantlake.writing.options.keywords import check_keywords
 from variantlake.writing.options.load_options import LoadKeywords, LoadOptions
 
 DEFAULT_COLUMN = "event"
-"""Where the documents of a new table go unless the caller says otherwise."""
+"""The default column for the documents of a new table."""
 
 
 class DocumentKeywords(LoadKeywords, total=False):
-    """The keywords of a load of documents; their meaning is that of `DocumentOptions`."""
+    """The keywords of a load of documents; `DocumentOptions` explains them."""
 
     skip_empty: bool
     partition_by: PartitionBy
@@ -30,7 +30,7 @@ class DocumentKeywords(LoadKeywords, total=False):
 
 
 class IngestKeywords(DocumentKeywords, total=False):
-    """The keywords of a load that may make its table; see `DocumentOptions`."""
+    """The keywords of a load that may create its table; see `DocumentOptions`."""
 
     column: str | None
     shredding: str | None
@@ -39,26 +39,26 @@ class IngestKeywords(DocumentKeywords, total=False):
 
 @dataclass(frozen=True, slots=True)
 class DocumentOptions:
-    """How a load treats its sources, and what it fills beside the documents.
+    """The options of a load for its sources, and for the columns that it fills.
 
-    load: What every load has.
-    format: How documents stand in files that are given by paths: `"ndjson"` (one a line), `"array"`
-        (one array of them), `"json"` (one document a file, over many lines); `"csv"`, `"avro"`,
-        `"msgpack"` and `"bson"` are not JSON.
-    column: The VARIANT column that takes the documents; the table's only one for None, `event` in a
+    load: The options of every load.
+    format: The format of files that are given by paths: `"ndjson"` (one document per line),
+        `"array"` (one array of them), `"json"` (one document per file, on many lines); `"csv"`,
+        `"avro"`, `"msgpack"` and `"bson"` are not JSON.
+    column: The VARIANT column for the documents. None means the table's only one, or `event` in a
         new table. Other columns get NULL.
-    shredding: Which paths become columns, as DDL (`"kind STRING, n BIGINT"`); `VARIANT` for none.
-        None takes the table's own, or learns it from a sample and keeps it.
-    properties: Table properties for a table that is made here.
+    shredding: The paths that become columns, as DDL (`"kind STRING, n BIGINT"`); `VARIANT` for
+        none. None means the table's shredding; without one, it is learned from a sample and kept.
+    properties: Table properties for a table that the load creates.
     wanted: `partition_by` are the partition columns, each with a path of the documents and its type
         (`"day=event:ts::date"`), or alone, for the folders of the sources (`day=2026-01-31/`); one
-        text, several, or a mapping. A new table is partitioned so; of one that is partitioned the
-        columns that are left out come from folders. `file_column` takes the path or URL of the
-        source, `loaded_at_column` the time of the load, the same in all of its rows.
-    skip_empty: Files without a document are skipped and counted, else refused.
-    merge_schema: The columns that are asked for and that the table does not have are added to it.
+        text, several, or a mapping. It partitions a new table; in a partitioned table, columns that
+        are left out come from folders. `file_column` gets the path or URL of the source,
+        `loaded_at_column` the time of the load, the same in all of its rows.
+    skip_empty: Skip and count files without a document; else refuse them.
+    merge_schema: Add requested columns that the table lacks.
     hints: Paths of the documents that must be columns, as in `user.id BIGINT, output.* DOUBLE`; the
-        table keeps them (`variantlake.hints.<column>`). None leaves those that it has.
+        table keeps them (`variantlake.hints.<column>`). None leaves the table's hints.
     """
 
     load: LoadOptions
@@ -73,7 +73,7 @@ class DocumentOptions:
 
     @classmethod
     def of(cls, **keywords: Unpack[IngestKeywords]) -> Self:
-        """The options as users give them.
+        """Make options of users' keywords.
 
         Raises InvalidValue for an unknown option, or one that does not concern documents.
         """
@@ -105,12 +105,12 @@ class DocumentOptions:
 
     @property
     def new_columns(self) -> StructType:
-        """The columns of a table that the load makes."""
+        """The columns of a table that the load creates."""
         documents = StructField(self.column or DEFAULT_COLUMN, VariantType())
         return self.wanted.new_fields(documents)
 
     def column_in(self, schema: StructType) -> str:
-        """The name of the column that takes the documents in a table."""
+        """Return the name of the column for the documents in a table."""
         if self.column is not None:
             return self.column
         names = [each.name for each in schema.fields if isinstance(each.type, VariantType)]

@@ -1,4 +1,4 @@
-"""Documents as rows of a table, with the partition of each and the columns beside them."""
+"""Convert documents to rows of a table, with their partitions and further columns."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ from variantlake.writing.quarantine import BadRow, BadRowLog
 
 
 class DocumentRows:
-    """The documents of some splits as batches to be stored, each of one partition.
+    """The documents of one task's splits as batches to store, each of one partition.
 
-    They are those of one task of `tasks`, which give out the numbers of identity columns in turn.
+    The task is one of `tasks`, which take the numbers of identity columns in turn.
 
-    `empty` are the splits, so far, that held no document, `counts` the source of each split with
-    the rows given of it and its bad ones; `notes` are about the Variants of the last batch.
+    `empty` are the splits so far without a document, `counts` each split's source with its stored
+    and its bad rows; `notes` describe the Variants of the last batch.
     """
 
     def __init__(
@@ -73,13 +73,13 @@ class DocumentRows:
         self._size = bytes_at_once([shredding])
         name = columns.documents.physical_name
         self._contract = plan.contracts.get(name)
-        # Files whose rows are all documents say so: their metadata is then written faster.
+        # Without NULLs, the column is not nullable: its metadata is then written faster.
         nullable = plan.mode is BadRows.NULL
         self._schema = pa.schema([pa.field(name, arrow_type(shredding), nullable=nullable)])
         self.variant_columns: list[ColumnPath] = [(name,)]
         beside = [field for field in (columns.file, columns.moment) if field is not None]
         stored = [pa.field(field.physical_name, arrow_form(field.type)) for field in beside]
-        # What files cannot be sorted by is said before the work.
+        # Refuse an impossible sort order before the work.
         plan.order(pa.schema([*self._schema, *stored]))
         fields = {field.name: field for field in plan.schema.fields}
         self._partitioned = [fields[column] for column in plan.partition_columns]
@@ -87,7 +87,7 @@ class DocumentRows:
 
     def __iter__(self) -> Iterator[tuple[Partition, pa.RecordBatch]]:
         reader = JsonReader()
-        # Values of paths are refused with their file: such documents are read file by file.
+        # Errors about values of paths need their file: such documents are read file by file.
         most = 0 if self._columns.paths else self._size
         for group in groups(self._splits, most, by_folder=bool(self._columns.folders)):
             joined = join(group) if len(group) > 1 else None
@@ -123,7 +123,7 @@ class DocumentRows:
     def _tape_of(
         self, joined: JoinedText, reader: JsonReader
     ) -> tuple[Tape, npt.NDArray[np.int64]] | None:
-        """The documents of several files, and where each starts; None if one of them is bad."""
+        """Read the documents of several files, and their starts; None if one of them is bad."""
         lines = split_lines(joined.text)
         tape = reader.read(joined.padded, lines.starts, lines.ends)
         broken = self._contract is not None and self._contract.breaches(tape) is not None
@@ -156,7 +156,7 @@ class DocumentRows:
         yield from self._stored(batch, same, source)
 
     def _same(self, source: Source) -> Iterator[tuple[str, AnyArray]]:
-        """The columns that have one value in a source, by name."""
+        """Yield the columns that have one value in a source, by name."""
         for field, array in self._columns.of_source(source):
             check_not_null(array, field)
             yield field.name, array
@@ -191,7 +191,7 @@ class DocumentRows:
         yield from by_partition(kept, partitions)
 
     def _numbered(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows with their numbers: each task has every so many of them."""
+        """Add identity numbers to the rows: each task uses every `tasks`-th number."""
         for field, column in self._numbers:
             every = replace(column, step=column.step * self._tasks, mark=None)
             every = replace(every, start=column.number(self._task))
@@ -208,7 +208,7 @@ class DocumentRows:
     def _of_paths(
         self, batch: pa.RecordBatch, source: Source
     ) -> tuple[pa.RecordBatch, list[tuple[StructField, AnyArray]]]:
-        """The rows that stay, and their values of paths. Raises InvalidValue for a bad one."""
+        """Return the good rows and their values of paths. Raises InvalidValue in strict mode."""
         try:
             found = list(self._columns.of_paths(batch))
         except UnsupportedFeature as error:
@@ -231,7 +231,7 @@ class DocumentRows:
     def _refuse(
         self, batch: pa.RecordBatch, field: StructField, failed: Any, source: Source
     ) -> None:
-        """What becomes of documents whose value is not of the column's type."""
+        """Log or refuse documents whose value is not of the column's type."""
         ref = next(ref for known, ref in self._columns.paths if known is field)
         for row in np.flatnonzero(failed).tolist():
             document, value = self._columns.document(batch.slice(row, 1), field)

@@ -1,4 +1,4 @@
-"""Sources to tapes, without the documents that are bad."""
+"""Read the documents of sources into tapes, without bad ones."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from variantlake.writing.options.row_policies import BadRows
 from variantlake.writing.quarantine import BadRow, BadRowLog
 
 SAMPLE_ROWS = 4096
-"""Documents that schema inference looks at, as Spark does."""
+"""The number of documents for schema inference, as in Spark."""
 
 SAMPLE_BYTES = 8 << 20
-"""The most text that it looks at."""
+"""The most bytes of their text."""
 
 _LAYOUT_BYTES = 256 << 10
 _SAMPLE_PIECES = 16
@@ -45,7 +45,7 @@ _SAMPLE_BLOCK_BYTES = 256 << 10
 
 
 def read_batches(split: Split, *, block_bytes: int = BLOCK_BYTES) -> Iterator[Batch | LongLine]:
-    """The documents of a split, a block at a time. Raises as `read_blocks` and `read_elements`."""
+    """Read the documents of a split by blocks. Raises as `read_blocks` and `read_elements`."""
     if split.source.format is DocumentFormat.ARRAY:
         for block, starts, ends in read_elements(split.source, block_bytes=block_bytes):
             yield Batch(block, starts, ends)
@@ -176,11 +176,10 @@ def _too_long(line: LongLine) -> BadRow:
 
 
 def sample_profile(sources: Sequence[Source], options: InferenceOptions) -> Profile:
-    """What a bounded sample of the documents holds, from several places of several files.
+    """Profile a bounded sample of the documents, from several places of several files.
 
-    It is as much as an inference with these options can use.
-
-    Bad documents are left out here: the load itself reports them with their position.
+    The profile has as much as an inference with these options can use. Bad documents are ignored:
+    the load reports them with their position.
     """
     reader, profiler = JsonReader(), Profiler(ProfileLimits.of(options))
     for tape in sample_records(sources):
@@ -191,13 +190,13 @@ def sample_profile(sources: Sequence[Source], options: InferenceOptions) -> Prof
 
 
 def sample_records(sources: Sequence[Source], rows: int = SAMPLE_ROWS) -> Iterator[Tape]:
-    """About `rows` documents of sources that are not JSON, from the beginnings of some of them."""
+    """Read about `rows` documents of sources that are not JSON, from the starts of some of them."""
     others = [source for source in sources if not source.format.is_json]
     chosen = [others[len(others) * i // _SAMPLE_PIECES] for i in range(_SAMPLE_PIECES) if others]
     chosen = list(dict.fromkeys(chosen))
     for source in chosen:
         left = -(-rows // len(chosen))
-        # The load itself reports bad documents with their position.
+        # The load reports bad documents with their position.
         with BadRowLog(BadRows.NULL, LocalStore(Path()), "", 0) as ignored:
             for tape in record_tapes(source, ignored):
                 yield tape
@@ -207,7 +206,7 @@ def sample_records(sources: Sequence[Source], rows: int = SAMPLE_ROWS) -> Iterat
 
 
 def sample_batches(sources: Sequence[Source], rows: int = SAMPLE_ROWS) -> Iterator[Batch]:
-    """About `rows` documents, and about SAMPLE_BYTES at most, from several places of the sources.
+    """Read about `rows` documents, at most about SAMPLE_BYTES, from several places of the sources.
 
     Raises as `read_batches`.
     """
@@ -217,12 +216,12 @@ def sample_batches(sources: Sequence[Source], rows: int = SAMPLE_ROWS) -> Iterat
 
 
 def _sample_pieces(sources: Sequence[Source]) -> list[Split]:
-    """Places to look at, spread evenly over the input."""
+    """Choose places to sample, evenly over the input."""
     total = sum(source.size for source in sources)
     splits = split_sources(sources, max(total // _SAMPLE_PIECES, _SAMPLE_BLOCK_BYTES))
     pieces = _SAMPLE_PIECES
     if all(source.format is DocumentFormat.WHOLE for source in sources):
-        # One document each: many of them, unless they are large.
+        # These files have one document each: take many of them, unless they are large.
         pieces = min(max(pieces, len(splits) * SAMPLE_BYTES // max(total, 1)), _SAMPLE_FILES)
     count = min(len(splits), pieces)
     return [splits[len(splits) * i // count] for i in range(count)]

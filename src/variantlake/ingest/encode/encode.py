@@ -1,4 +1,4 @@
-"""Arrow columns as a table's files store them: Variants shredded, other columns cast exactly."""
+"""Encode Arrow columns for a table's files: shred Variants, and cast other columns exactly."""
 
 from __future__ import annotations
 
@@ -41,34 +41,34 @@ from variantlake.shredding.schema import ShreddingSchema
 from variantlake.shredding.values import ValueNotes
 
 BAD_VALUES = (ContractBroken, InvalidJson, LimitExceeded, MalformedVariant)
-"""What is raised for a bad document or Variant."""
+"""The errors for a bad document or Variant."""
 
 TEXTS = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), pa.null())
-"""What may hold JSON text."""
+"""The types that may hold JSON text."""
 
 Reason = tuple[str, int | None, int | None]
-"""What is wrong with a row, and line and column in its text."""
+"""The reason why a row is bad, and the line and column in its text."""
 
 Decide = Callable[[Tape], ShreddingSchema]
 """The shredding schema of a column, which may depend on its first rows."""
 
 
 class ColumnEncoder(Protocol):
-    """One column. `name` is its physical name, `variants` are the Parquet paths of its Variants."""
+    """Encodes one column; `name` is its physical name, `variants` its Variants' Parquet paths."""
 
     name: str
     variants: tuple[ColumnPath, ...]
 
     @property
     def notes(self) -> Mapping[ColumnPath, ValueNotes]:
-        """About the values of the rows that were encoded last, of shredded Variants alone."""
+        """Notes on the values of the rows that were encoded last, only for shredded Variants."""
 
     def encode(self, array: AnyArray) -> AnyArray:
-        """The rows as they are stored. Raises with `row` counted from the array's start."""
+        """Encode rows for storage. Raises with `row` counted from the array's start."""
 
 
 def joined_notes(encoders: Iterable[ColumnEncoder]) -> Mapping[ColumnPath, ValueNotes]:
-    """The notes of several columns."""
+    """Return the notes of several columns."""
     return {path: notes for each in encoders for path, notes in each.notes.items()}
 
 
@@ -95,17 +95,17 @@ class PlainColumn:
         self._holds_void = any(type_ == VOID for type_ in types_in(field.type))
 
     def encode(self, array: AnyArray) -> AnyArray:
-        """Cast if nothing is lost. Raises InvalidValue for what the column is too short for."""
+        """Cast if nothing is lost. Raises InvalidValue for text that is too long for the column."""
         check_not_null(array, self._field)
         if self._holds_void:
-            # pyarrow's cast and view break a slice of a struct that has a VOID field.
+            # pyarrow's cast and view break slices of a struct with a VOID field.
             array = array.take(pa.array(range(len(array)), pa.int64()))
         try:
             found: AnyArray = array.cast(self._type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             if pa.types.is_timestamp(self._type):
                 check_micros(array, self._field.name)
-            # Behind it stands what a program would do with functions of Arrow.
+            # The rest of the message advises to use functions of Arrow.
             said, advice, _ = str(error).partition(" If these timestamps are in local time")
             raise InvalidSchema(
                 f"column {self._field.name!r} is {self._field.type}; {self._values} cannot be "
@@ -149,7 +149,7 @@ class VariantColumn:
         return {} if self._shredder is None else {self.variants[0]: self._shredder.notes}
 
     def encode(self, array: AnyArray) -> AnyArray:
-        """Shred, by the table's schema or by one that these first rows decide."""
+        """Shred rows. If the schema depends on the first rows, these are the ones."""
         check_not_null(array, self._field)
         try:
             tape = self.read(array)
@@ -161,12 +161,12 @@ class VariantColumn:
         return self._shredder.shred(tape)
 
     def bad_rows(self, array: AnyArray) -> list[int]:
-        """The rows that are not Variant or no JSON, or break the contract; NULLs left out."""
+        """Return the rows that are not a Variant or JSON, or break the contract, without NULLs."""
         tape = self.tape(array)
         return sorted([*_bad_rows(tape, array), *self._broken(tape)])
 
     def reasons(self, array: AnyArray, rows: Sequence[int]) -> Iterator[Reason]:
-        """What `encode` says of each of these rows, all of them bad."""
+        """Yield the reason why each of these rows is bad, as `encode` would raise it."""
         broken = self._broken(self.tape(array.take(pa.array(rows, pa.int64()))))
         others = self._malformed(array, [row for n, row in enumerate(rows) if n not in broken])
         for place in range(len(rows)):
@@ -176,7 +176,7 @@ class VariantColumn:
                 yield next(others)
 
     def _broken(self, tape: Tape) -> dict[int, str]:
-        """The rows that break the contract, with the reasons."""
+        """Return the rows that break the contract, with the reasons."""
         found = None if self._contract is None else self._contract.breaches(tape)
         if found is None:
             return {}
@@ -195,7 +195,7 @@ class VariantColumn:
             yield f"{about}: {message}", line, character
 
     def _check_struct(self, given: pa.DataType) -> None:
-        """Refuse what is nearly a Variant: shredded, or of bytes in other types."""
+        """Refuse types that are nearly a Variant: shredded, or with other binary types."""
         names = {each.name: each.type for each in given} if pa.types.is_struct(given) else {}
         parts = [names.get(name) for name in (layout.METADATA, layout.VALUE)]
         if pa.binary() in parts and not layout.is_variant_type(given):
@@ -207,7 +207,7 @@ class VariantColumn:
             )
 
     def read(self, array: AnyArray) -> Tape:
-        """The rows, all of them good or NULL. Raises for the first that is not."""
+        """Read the rows. Raises for the first that is neither good nor NULL."""
         tape = self.tape(array)
         bad = _bad_rows(tape, array)
         if not bad:
@@ -224,26 +224,26 @@ class VariantColumn:
             raise ContractBroken(first.reason, row=int(found.rows[0]))
 
     def tape(self, array: AnyArray) -> Tape:
-        """The rows; bad ones, and NULLs, have a status."""
+        """Read the rows; bad ones and NULLs have a status."""
         if not self._from_json:
             return self._variant_reader.read(as_variants(array))
         return self._json_reader.read(*_texts(array))
 
 
 def _texts(array: AnyArray) -> tuple[Bytes, Int64s, Int64s]:
-    """A column of JSON text as the reader takes it."""
-    # Bytes that need not be UTF-8: the reader checks them.
+    """Return a column of JSON text in the form for the reader."""
+    # The bytes need not be UTF-8: the reader checks them.
     is_text = array.type in (pa.string(), pa.large_string(), pa.null())
     wide: Any = array.cast(pa.large_string() if is_text else pa.large_binary())
     text, offsets = slots_of(wide)
-    # Only these rows, and what kernels may touch behind them.
+    # Take only these rows, and the padding that kernels may read after them.
     begin = int(offsets[0])
     text = text[begin : int(offsets[-1]) + PADDING]
     return text, offsets[:-1] - begin, offsets[1:] - begin
 
 
 def _bad_rows(tape: Tape, array: AnyArray) -> list[int]:
-    """The rows that are bad and not NULL (a NULL has no nodes either, and stays one)."""
+    """Return the bad rows without NULLs, which have a status, too."""
     if not tape.status.any():
         return []
     valid = valid_of(array)

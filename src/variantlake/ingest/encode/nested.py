@@ -1,6 +1,6 @@
-"""Structs, arrays and maps, with Variants in them or without, as a table's files store them.
+"""Encode structs, arrays and maps, with or without Variants, for a table's files.
 
-Inside of them a Variant stays unshredded, as the protocol allows everywhere.
+Variants inside them stay unshredded, which the protocol allows everywhere.
 Spec: PROTOCOL, "Variant Data Type".
 """
 
@@ -50,7 +50,7 @@ from variantlake.writing.table_write import UNSHREDDED
 
 
 def column_encoder(field: StructField, given: pa.DataType) -> ColumnEncoder:
-    """What stores a column that is not a VARIANT itself, but may hold some.
+    """Return the encoder of a column that is not a VARIANT, but may contain some.
 
     Raises InvalidSchema for data of another shape.
     """
@@ -60,12 +60,12 @@ def column_encoder(field: StructField, given: pa.DataType) -> ColumnEncoder:
 
 
 class NestedColumn:
-    """A struct, array or map, given in the same shape; structs go by the names of their fields.
+    """Encodes a struct, array or map of the same shape; fields of structs are found by name.
 
-    A field that is left out of a struct is NULL; one that the table does not have is refused.
+    A field that a struct lacks becomes NULL; one that the table lacks is refused.
     """
 
-    notes: Mapping[ColumnPath, ValueNotes] = NO_NOTES  # nothing in it is shredded
+    notes: Mapping[ColumnPath, ValueNotes] = NO_NOTES  # its Variants are not shredded
 
     def __init__(self, field: StructField, given: pa.DataType) -> None:
         self.name = field.physical_name
@@ -81,7 +81,7 @@ class NestedColumn:
 
 class _Encoder(Protocol):
     def encode(self, array: AnyArray) -> AnyArray:
-        """The values as they are stored. Raises with `row` counted from the array's start."""
+        """Encode values for storage. Raises with `row` counted from the array's start."""
 
 
 class _Struct:
@@ -163,16 +163,16 @@ class _Map:
 
 
 def _encoder(where: StructField, given: pa.DataType) -> _Encoder:
-    """`where` has the type that is wanted, and the name that errors show."""
+    """Return an encoder for the type of `where`, whose name errors show."""
     kind = where.type
     declared = declared_type(where)
     inside = StructType((replace(where, nullable=True),))
-    # Below a NULL of a struct, Spark gives NULLs of fields that are NOT NULL, as Arrow allows.
+    # Below a NULL struct, Spark returns NULLs for fields that are NOT NULL, as Arrow allows.
     plain = not inside.holds_variant() and all(item.nullable for item in inside.walk())
     if given == arrow_type(kind) and declared == kind and plain:
         return PlainColumn(replace(where, nullable=True), given)
     if isinstance(kind, VariantType):
-        # Whether it may be NULL is for the writer, who knows what is null above it.
+        # The writer checks for NULLs, because it knows which structs above are NULL.
         return VariantColumn(
             replace(where, nullable=True), given, lambda _: UNSHREDDED, from_json=False
         )
@@ -186,7 +186,7 @@ def _encoder(where: StructField, given: pa.DataType) -> _Encoder:
 
 
 def _below(where: StructField, step: str, item: StructField, declared: DataType) -> StructField:
-    """A field inside of `where`, with its name for errors and what it was declared as."""
+    """Return a field inside `where`, with its name for errors and its declared type."""
     return replace(with_declaration(item, declared), name=f"{where.name}.{step}")
 
 
@@ -202,7 +202,7 @@ def _misfit(where: StructField, given: pa.DataType) -> InvalidSchema:
 
 
 def _refuse(missing: Any, where: str, offsets: npt.NDArray[np.int64] | None = None) -> None:
-    """Raise InvalidValue for the first null if none may be; `offsets` as for `_inside`."""
+    """Raise InvalidValue for the first null; `offsets` as for `_inside`."""
     rows = np.flatnonzero(missing.to_numpy(zero_copy_only=False))
     if rows.size:
         row = int(rows[0]) if offsets is None else _list_of_element(offsets, int(rows[0]))
@@ -214,7 +214,7 @@ def _list_of_element(offsets: npt.NDArray[np.int64], element: int) -> int:
 
 
 def _inside(offsets: npt.NDArray[np.int64], encoder: _Encoder, elements: AnyArray) -> AnyArray:
-    """The elements as they are stored; an error is about the row that its element is in."""
+    """Encode the elements of lists; an error has the row of the element's list."""
     try:
         return encoder.encode(elements)
     except VariantLakeError as error:
@@ -224,7 +224,7 @@ def _inside(offsets: npt.NDArray[np.int64], encoder: _Encoder, elements: AnyArra
 
 
 def variant_paths(kind: DataType, path: ColumnPath) -> Iterator[ColumnPath]:
-    """The paths of the Variants, by names of the Parquet schema."""
+    """Yield the paths of the Variants in a type, in names of the Parquet schema."""
     if isinstance(kind, VariantType):
         yield path
     elif isinstance(kind, StructType):

@@ -1,4 +1,4 @@
-"""The numbers that identity columns give to new rows. Spec: PROTOCOL, "Identity Columns"."""
+"""Number new rows for identity columns. Spec: PROTOCOL, "Identity Columns"."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from variantlake.errors import InvalidQuery, InvalidSchema
 
 
 def unnumbered_columns(schema: StructType, names: Collection[str]) -> tuple[IdentityColumn, ...]:
-    """The identity columns that rows with columns of these names have no numbers for.
+    """Return the identity columns that rows with columns of these names lack.
 
-    Raises InvalidSchema for numbers that a column does not take.
+    Raises InvalidSchema for a named column that is GENERATED ALWAYS.
     """
     columns = identity_columns(schema)
     for column in columns:
@@ -29,7 +29,7 @@ def unnumbered_columns(schema: StructType, names: Collection[str]) -> tuple[Iden
 
 
 def check_assigned(field: StructField, *, inserts: bool, is_default: bool = False) -> None:
-    """Raise unless a statement may give an identity column a value; any other column it may.
+    """Raise unless a statement may set this column; it may set all but identity columns.
 
     Raises InvalidQuery for an UPDATE and for DEFAULT, as Delta Spark does; InvalidSchema for a
     column that is GENERATED ALWAYS.
@@ -58,7 +58,7 @@ def _check_explicit(column: IdentityColumn) -> None:
 
 
 def with_numbers_from(table: pa.Table, columns: Sequence[IdentityColumn], place: int) -> pa.Table:
-    """Rows with the numbers of these columns; `place` says how many rows got some before."""
+    """Set the numbers of these columns; `place` is the count of rows numbered before."""
     for column in columns:
         at = table.schema.get_field_index(column.name)
         numbers = numbers_from(column, place, table.num_rows)
@@ -67,7 +67,7 @@ def with_numbers_from(table: pa.Table, columns: Sequence[IdentityColumn], place:
 
 
 def numbered_rows(reader: pa.RecordBatchReader, schema: StructType) -> pa.RecordBatchReader:
-    """Rows with the numbers of identity columns that they do not have.
+    """Add the numbers of identity columns that the rows lack.
 
     Raises InvalidSchema as `unnumbered_columns`; LimitExceeded if a column has no numbers left.
     """
@@ -92,7 +92,7 @@ def _numbered(
 
 
 def numbers_from(column: IdentityColumn, place: int, count: int) -> pa.Array[pa.Int64Scalar]:
-    """The next numbers of a column, from the one at a place on. Raises LimitExceeded."""
+    """Return `count` numbers of a column, from the one at `place` on. Raises LimitExceeded."""
     if not count:
         return pa.array([], pa.int64())
     first, _last = column.number(place), column.number(place + count - 1)

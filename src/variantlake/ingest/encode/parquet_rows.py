@@ -1,7 +1,6 @@
-"""Rows of Parquet files as Spark's own scan of them gives them, read by the tasks of a load.
+"""Read rows of Parquet files in the tasks of a load, with the same result as Spark's scan.
 
-What is not surely read alike is not read here: `LeftToSpark` says so, and the load goes through
-Spark.
+If the result might differ, these functions raise `LeftToSpark`, and the load goes through Spark.
 """
 
 from __future__ import annotations
@@ -19,30 +18,30 @@ from variantlake.parquet.read.reader import VariantFile
 from variantlake.shredding.layout import is_variant_type
 
 BATCH_BYTES = 4 << 20
-"""Bytes of rows that are read at a time by default: they stay in cache until they are written."""
+"""The default bytes of rows to read at a time: they stay in the cache until they are written."""
 
 _LARGEST_PART, _SMALLEST_PART, _OPEN_BYTES = 128 << 20, 4 << 20, 4 << 20
-"""Bytes of files as stored: Spark's own bounds of a task's part, and what it takes a file for."""
+"""Bytes as stored: Spark's bounds for a task's part, and the bytes that it adds for each file."""
 
 SAMPLE_ROWS, SAMPLE_BYTES = 4096, 8 << 20
-"""Rows that schema inference looks at, and the most bytes of them."""
+"""The rows for schema inference, and the most bytes of them."""
 
 _SAMPLE_PIECES = 16
 
 VARIANT = "variant"
-"""The type of a column of Variants, which have no Arrow type of their own."""
+"""The type of a column of Variants, for which Arrow has no type."""
 
 _TIMES = ("date32[day]", "timestamp[us]", "timestamp[us, tz=UTC]")
 _VERSION, _OLD_CALENDAR = "org.apache.spark.version", "org.apache.spark.legacyDateTime"
 
 
 class LeftToSpark(VariantLakeError):
-    """A file that Spark may read otherwise than we do."""
+    """Spark may read a file differently."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowGroupRange:
-    """The row groups of a file whose middle lies in its bytes start <= byte < end, as in Spark."""
+    """The row groups of a file with their middle in the bytes start <= byte < end, as in Spark."""
 
     path: str
     start: int
@@ -51,7 +50,7 @@ class RowGroupRange:
 
 @dataclass(frozen=True, slots=True)
 class FileColumn:
-    """A column: its name in the rows and in the files, and its Arrow type as text, or VARIANT."""
+    """A column: its names in the rows and in the files, and its Arrow type as text, or VARIANT."""
 
     name: str
     stored: str
@@ -61,7 +60,7 @@ class FileColumn:
 def file_parts(
     files: Sequence[tuple[str, int]], cores: int
 ) -> tuple[tuple[RowGroupRange, ...], ...]:
-    """The parts of each task, as large as Spark makes them; `files` are paths with their sizes."""
+    """Return the parts of each task, as large as Spark's; `files` are paths with sizes."""
     total = sum(size + _OPEN_BYTES for _, size in files)
     limit = min(_LARGEST_PART, max(_SMALLEST_PART, total // max(cores, 1)))
     parts = [
@@ -78,10 +77,10 @@ def file_parts(
 def part_rows(
     parts: Iterable[RowGroupRange], columns: Sequence[FileColumn], batch_bytes: int = BATCH_BYTES
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of some parts; a column of Variants is struct<metadata, value>.
+    """Read the rows of some parts; a column of Variants is struct<metadata, value>.
 
-    Raises LeftToSpark for a file whose columns are not exactly those, MalformedFile and
-    MissingSource for one that does not read.
+    Raises LeftToSpark for a file whose columns are not exactly these, MalformedFile and
+    MissingSource for one that cannot be read.
     """
     for part in parts:
         with _open(part.path, columns) as file:
@@ -109,7 +108,7 @@ def _open(path: str, columns: Sequence[FileColumn]) -> VariantFile:
 def sample_rows(
     groups: Sequence[Sequence[RowGroupRange]], columns: Sequence[FileColumn]
 ) -> Iterator[pa.RecordBatch]:
-    """A bounded sample of the rows, from several places of several files. Raises as `part_rows`."""
+    """Read a bounded sample of rows, from several places of the files. Raises as `part_rows`."""
     parts = [part for group in groups for part in group]
     count = min(len(parts), _SAMPLE_PIECES)
     for part in (parts[len(parts) * i // count] for i in range(count)):
@@ -123,7 +122,7 @@ def sample_rows(
 
 
 def _groups(footer: Footer, part: RowGroupRange) -> list[int]:
-    """The row groups of a part."""
+    """Return the row groups of a part."""
     return [
         number
         for number, group in enumerate(footer.row_groups)
@@ -137,7 +136,7 @@ def _middle(group: RowGroup) -> int:
 
 
 def _check(file: VariantFile, path: str, columns: Sequence[FileColumn]) -> None:
-    """Raise LeftToSpark if Spark might see something else in these columns."""
+    """Raise LeftToSpark if Spark might read these columns differently."""
     known = dict(file.footer.key_value_metadata)
     folded = [node.name.lower() for node in file.footer.schema.children]
     for each in columns:

@@ -1,7 +1,8 @@
-"""Arrow data in their plain forms: other libraries hand over views, dictionaries, and JSON by name.
+"""Convert Arrow data of other libraries to plain types: views, dictionaries, and extension types.
 
-Polars has strings and bytes as views and categories as dictionaries of them; DuckDB and pyarrow may
-mark JSON text, and a program Variants, as an extension type. Compute functions know few of these.
+Polars stores strings and binaries as views, and categories as dictionaries of them. DuckDB and
+pyarrow may mark JSON text as an extension type, and programs Variants. Few compute functions
+support these types.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _PLAIN: dict[pa.DataType, pa.DataType] = {
 
 
 def plain_schema(given: pa.Schema) -> pa.Schema:
-    """The same columns in their plain types."""
+    """Return the schema with plain types."""
     return pa.schema([field.with_type(plain_type(field.type)) for field in given])
 
 
@@ -30,11 +31,11 @@ _SIGNED: dict[pa.DataType, pa.DataType] = {
     pa.uint32(): pa.int64(),
     pa.uint64(): pa.decimal128(20, 0),
 }
-"""Delta has no unsigned integers; Polars counts with them."""
+"""Delta has no unsigned integers, but Polars uses them for counts."""
 
 
 def signed_schema(given: pa.Schema) -> pa.Schema:
-    """The same columns, unsigned integers as the next wider type, which holds all of them."""
+    """Return the schema with plain types, and the next wider type for unsigned integers."""
     return pa.schema(
         [field.with_type(map_types(field.type, _signed)) for field in plain_schema(given)]
     )
@@ -45,7 +46,7 @@ def _signed(given: pa.DataType) -> pa.DataType:
 
 
 def plain_type(given: pa.DataType) -> pa.DataType:
-    """The type that `plain_array` gives arrays of a type; most stay as they are."""
+    """Return the type of `plain_array` for arrays of a type."""
     return map_types(given, _leaf_type)
 
 
@@ -59,25 +60,25 @@ def _leaf_type(given: Any) -> pa.DataType:
 
 
 def _is_marked(given: Any) -> bool:
-    """Whether a type is an extension of a plain one that says the same without it."""
+    """Whether a type is an extension type that we read as its storage type."""
     return isinstance(given, pa.JsonType) or (
         isinstance(given, pa.BaseExtensionType) and given.extension_name == VARIANT_EXTENSION
     )
 
 
 def plain_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The rows as `schema`, which is the plain one of theirs."""
+    """Convert rows to `schema`, which is the plain one of theirs."""
     columns = [plain_array(each) for each in batch.columns]
     return pa.record_batch(columns, schema=schema)
 
 
 def plain_array(given: AnyArray) -> AnyArray:
-    """The values in their plain type."""
+    """Convert values to their plain type."""
     return given if plain_type(given.type) == given.type else map_leaves(given, _leaf)
 
 
 def _leaf(given: AnyArray) -> AnyArray:
-    array: Any = given  # the stubs know these forms by halves
+    array: Any = given  # the stubs lack some of these types
     if isinstance(array, pa.DictionaryArray):
         return plain_array(array.dictionary).take(array.indices)
     if _is_marked(array.type):

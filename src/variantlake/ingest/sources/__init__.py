@@ -1,4 +1,5 @@
-"""Where documents come from: files, globs, object stores, streams; lines and elements.
+"""Find and read the sources of documents: files, globs, object stores, streams.
 
-In: what the user named. Out: splits of bounded size, and blocks of complete documents.
+In: the paths, URLs or streams that the user names. Out: splits of bounded size, and blocks of
+complete documents.
 """

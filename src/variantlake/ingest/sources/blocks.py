@@ -16,19 +16,20 @@ from variantlake.kernels.tape.words import PADDING
 from variantlake.shredding.schema import ShreddingSchema
 
 BLOCK_BYTES = 4 << 20
-"""Bytes of text in one block: enough to amortise a kernel's call, few enough to stay in cache."""
+"""The text of one block, in bytes: enough to amortise a kernel's call, and small enough for the
+cache."""
 
 _NODE_BYTES, _MOST_BYTES = 32 << 10, 16 << 20
 
 _STEP_BYTES = 64 << 10
-"""Read at once if only the end of a line is looked for."""
+"""The bytes to read at once when looking for the end of a line."""
 
 
 def bytes_at_once(schemas: Iterable[ShreddingSchema]) -> int:
-    """Bytes of rows to shred at a time: BLOCK_BYTES, or up to four times that for many columns.
+    """Return the bytes of rows to shred at a time: BLOCK_BYTES, or more for many columns.
 
-    Each column of a block costs some microseconds whatever it holds: GitHub's webhooks (hundreds of
-    paths) take an eighth less processor time in large blocks.
+    Each column of a block costs some microseconds, whatever its values: GitHub's webhooks (hundreds
+    of paths) take an eighth less processor time in large blocks.
     """
     nodes = sum(1 for schema in schemas for _ in schema.nodes())
     return max(BLOCK_BYTES, min(_MOST_BYTES, nodes * _NODE_BYTES))
@@ -56,7 +57,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class LongLine:
-    """A line of more bytes than can be a document, which starts at `offset`. It is not kept."""
+    """A line at `offset` that is too long for a document; its text is not kept."""
 
     source: Source
     offset: int
@@ -64,12 +65,12 @@ class LongLine:
 
 
 def read_blocks(split: Split, *, block_bytes: int = BLOCK_BYTES) -> Iterator[Block | LongLine]:
-    """The lines that start within a split, in blocks of about `block_bytes`.
+    """Read the lines that start within a split, in blocks of about `block_bytes`.
 
-    A block ends with a newline, unless the source ends without one. It is larger only if a
-    single line is; memory stays within about twice the longest line or block. A byte order mark at
-    the start of the file is left out. A line of more than MAX_VALUE_BYTES, beyond which no Variant
-    can be written, is given as a LongLine.
+    A block ends with a newline, unless the source ends without one. It is larger only if a single
+    line is; memory stays within about twice the longest line or block. A byte order mark at the
+    start of the file is left out. A line of more than MAX_VALUE_BYTES, which is too large for a
+    Variant, is returned as a LongLine.
 
     Raises:
         InvalidJson: A compressed source holds nothing.
@@ -91,18 +92,18 @@ def read_blocks(split: Split, *, block_bytes: int = BLOCK_BYTES) -> Iterator[Blo
 def _blocks(
     source: Source, stream: Stream, offset: int, end: int | None, block_bytes: int
 ) -> Iterator[Block | LongLine]:
-    """Blocks from `offset`, where a line starts and `stream` stands, for lines that start < `end`.
+    """Yield blocks of the lines that start before `end`; None means the end of the stream.
 
-    `end` None means up to the end of the stream.
+    A line starts at `offset`, which is the position of `stream`.
     """
     rest = bytearray()  # the start of a line whose end is not read yet
     at_end = False
     while not at_end:
         wanted = block_bytes
         if end is not None:
-            # Beyond the end only the rest of the last line is wanted.
+            # Beyond the end, only the rest of the last line is needed.
             wanted = min(wanted, max(end - offset - len(rest), _STEP_BYTES))
-        wanted = max(wanted, len(rest))  # a long line is copied few times, not once a block
+        wanted = max(wanted, len(rest))  # so that a long line is copied only a few times
         room = len(rest) + wanted
         buffer = bytearray(room + PADDING)
         buffer[: len(rest)] = rest
@@ -127,7 +128,7 @@ def _blocks(
 def _pieces(
     source: Source, buffer: bytearray, start: int, stop: int, offset: int
 ) -> Iterator[Block | LongLine]:
-    """The complete lines buffer[start:stop], those that are too long on their own."""
+    """Yield the complete lines buffer[start:stop]; a line that is too long as a LongLine."""
     while start < stop:
         # Only blocks beyond the limit can hold such a line.
         long = _long_line(buffer, start, stop) if stop > MAX_VALUE_BYTES else None
@@ -142,7 +143,7 @@ def _pieces(
 
 
 def _long_line(buffer: bytearray, start: int, stop: int) -> int | None:
-    """Where the first line of more than MAX_VALUE_BYTES starts (its newline not counted)."""
+    """Return the start of the first line of more than MAX_VALUE_BYTES, without its newline."""
     while start < stop:
         newline = buffer.find(b"\n", start, stop)
         line_end = stop if newline < 0 else newline
@@ -155,7 +156,8 @@ def _long_line(buffer: bytearray, start: int, stop: int) -> int | None:
 def _skip_line(stream: Stream, offset: int) -> tuple[int, bytearray, bool]:
     """Read from `offset`, within a line, to its end.
 
-    Gives the offset of the next line, what was read of it, and whether the stream ended instead.
+    Returns the offset of the next line, the bytes of it that were read, and whether the stream
+    ended.
     """
     buffer = bytearray(_STEP_BYTES)
     while read := fill(stream, memoryview(buffer)):
@@ -167,9 +169,9 @@ def _skip_line(stream: Stream, offset: int) -> tuple[int, bytearray, bool]:
 
 
 def _first_line(stream: Stream, split: Split) -> int:
-    """Move to the first line that starts at or after `split.start`; its offset, at most the end.
+    """Move to the first line that starts at or after `split.start`; returns its offset, or the end.
 
-    A line starts there when the byte before is a newline: so the search begins one byte earlier.
+    A line starts at `split.start` if the byte before is a newline, so search from that byte.
     """
     position = split.start - 1
     stream.seek(position)

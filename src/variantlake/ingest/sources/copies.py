@@ -1,4 +1,4 @@
-"""Streams that are copied to a file: a load reads its sources several times, a pipe reads once."""
+"""Copy streams to files: a load reads its sources several times, but a pipe can be read once."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from variantlake.storage.unreachable import disk_failure
 
 @contextmanager
 def copied(stream: Any, name: str) -> Iterator[NamedFile]:
-    """A file with all that a file object gives, while the block runs; errors call it `name`.
+    """Copy a file object to a temporary file for the block; errors call it `name`.
 
-    Raises StoreFailed if it cannot be copied, InvalidValue for what gives neither bytes nor text.
+    Raises StoreFailed if it cannot be copied, InvalidValue for an object that does not return
+    bytes or text.
     """
     with _folder(name) as folder:
         file = Path(folder, "copy")

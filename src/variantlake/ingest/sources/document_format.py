@@ -1,4 +1,4 @@
-"""How documents stand in a file."""
+"""The formats of files of documents."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from variantlake.ingest.sources.find_files import NDJSON, RECORDS, SourceKind
 
 
 class DocumentFormat(enum.StrEnum):
-    """How documents stand in a file, by the names that users give it."""
+    """The format of a file of documents; values are the names for users."""
 
     LINES = "ndjson"
-    """One document a line."""
+    """One document per line."""
     ARRAY = "array"
     """One JSON array of documents."""
     WHOLE = "json"
@@ -24,9 +24,9 @@ class DocumentFormat(enum.StrEnum):
     AVRO = "avro"
     """Records of an object container file."""
     MSGPACK = "msgpack"
-    """MessagePack, value behind value."""
+    """A sequence of MessagePack values."""
     BSON = "bson"
-    """BSON, document behind document."""
+    """A sequence of BSON documents."""
 
     @property
     def is_json(self) -> bool:
@@ -35,15 +35,15 @@ class DocumentFormat(enum.StrEnum):
 
     @property
     def kind(self) -> SourceKind:
-        """Which files of a folder are of this format."""
+        """The files of this format in a folder."""
         return RECORDS.get(self.value, NDJSON)
 
     @classmethod
     def of(cls, name: str | None, files: Sequence[str] = ()) -> Self:
-        """The format that a user names, else the one that the names of all files end as.
+        """Return the format that a user names, else that of the ends of all files' names.
 
-        Files with other names have lines. Raises InvalidValue for a name of no format, and for
-        files of several.
+        Files with other names have LINES. Raises InvalidValue for an unknown format, and for files
+        of several formats.
         """
         if name is None:
             forms = {_form_of(each) for each in files}

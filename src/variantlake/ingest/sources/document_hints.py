@@ -1,4 +1,4 @@
-"""How documents should stand in a file, and what the file may be instead: hints."""
+"""Hints on the format that a file should have, and on the one that it may have instead."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from variantlake.ingest.sources.document_format import DocumentFormat
 
 
 class SurfaceHints(TypedDict):
-    """The hints of an error, in the words of each surface."""
+    """The hints of an error, for Python and for the command line."""
 
     hint: str
     cli_hint: str
@@ -29,7 +29,7 @@ _READERS = {
 
 @cache
 def expected(format_: DocumentFormat, *others: DocumentFormat) -> SurfaceHints:
-    """What is expected of a file, and how it is read if it is one of `others` instead."""
+    """Return hints on the expected format of a file, and on how to read it as one of `others`."""
     found = [_READERS[other] for other in others]
     python = [f"is it {what}? {reader} reads that" for what, reader, _ in found]
     options = [f"is it {what}? {option} reads that" for what, _, option in found]
@@ -40,7 +40,7 @@ def expected(format_: DocumentFormat, *others: DocumentFormat) -> SurfaceHints:
 
 
 def expected_at(format_: DocumentFormat, text: bytes, end: int) -> SurfaceHints:
-    """What is expected of a document's text that stops being JSON at its byte `end`."""
+    """Return hints for a document's text that is not JSON from its byte `end` on."""
     cut = end >= len(text.rstrip())
     if format_ is DocumentFormat.LINES and cut and text.startswith(b"{"):
         return expected(format_, DocumentFormat.WHOLE)

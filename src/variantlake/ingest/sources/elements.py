@@ -20,7 +20,7 @@ from variantlake.kernels.tape.words import PADDING
 
 _BLANKS = b" \t\r\n"
 _STEP_BYTES = 64 << 10
-"""Read at once if the start of the array is looked for."""
+"""The bytes to read at once when looking for the start of the array."""
 
 Places = npt.NDArray[np.int64]
 
@@ -28,17 +28,16 @@ Places = npt.NDArray[np.int64]
 def read_elements(
     source: Source, *, block_bytes: int = BLOCK_BYTES
 ) -> Iterator[tuple[Block, Places, Places]]:
-    """The elements of the array: blocks with the places where elements start and end in them.
+    """Yield the elements of the array: blocks, with the starts and ends of elements in them.
 
     A blank file has none.
 
-    Whether an element is JSON is not looked at, but where it ends is told by its quotes and
-    brackets. Memory stays within about twice the longest element or block.
+    This does not check that an element is JSON: its quotes and brackets tell where it ends. Memory
+    stays within about twice the longest element or block.
 
     Raises:
-        InvalidJson: The file is not an array, ends within it, or goes on behind it. No mode of a
-        load
-            leaves these out: where one element ends and the next begins is not known then.
+        InvalidJson: The file is not an array, ends within it, or has more text after it. No mode of
+            a load skips this error, because the ends of elements are unknown then.
         LimitExceeded: An element has more than MAX_VALUE_BYTES.
         MalformedFile, MissingSource, StoreFailed: As `open_source`.
     """
@@ -77,9 +76,9 @@ def read_elements(
 
 
 def read_document(source: Source) -> tuple[Block, Places, Places]:
-    """The only document of a file, as a block with the places where it starts and ends.
+    """Read the only document of a file, as a block with its start and end.
 
-    Whether it is JSON is not looked at.
+    This does not check that it is JSON.
 
     Raises:
         LimitExceeded: It has more than MAX_VALUE_BYTES.
@@ -105,7 +104,7 @@ def read_document(source: Source) -> tuple[Block, Places, Places]:
 
 
 def _enter(source: Source, stream: Stream) -> tuple[bytearray, int] | None:
-    """Read up to the array's bracket; what was read behind it, and its offset in the text.
+    """Read up to the array's bracket; returns the text read after it, and that text's offset.
 
     None if the file is blank.
     """

@@ -1,7 +1,7 @@
-"""Which files a folder or a glob means: one rule for loads and autoloads, disks and object stores.
+"""Find the files of a folder or glob, by one rule for loads and autoloads, disks and object stores.
 
-Names that start with `_` or `.` are left out, as Spark does (`_SUCCESS`), of files and of folders,
-unless the glob's own part for them starts so as well.
+Like Spark, it leaves out files and folders whose names start with `_` or `.` (`_SUCCESS`), unless
+the glob's part for them starts with the same character.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from variantlake.errors import InvalidValue, MissingSource
 from variantlake.storage.unreachable import disk_failure
 
 SUFFIXES = (".ndjson", ".jsonl", ".json")
-"""Names that a folder's files must end with to be read; globs and single files may have any."""
+"""The ends of names that are read in a folder; globs and single files may have any name."""
 
 COMPRESSED_SUFFIXES = ("", ".gz", ".zst", ".bz2")
-"""What may follow one of SUFFIXES."""
+"""Suffixes that may follow one of SUFFIXES."""
 
 _MAGIC = re.compile(r"[*?[]|\{(?=[^}]*,.*\})")
-"""What makes a name a pattern; braces without a comma are part of a name, as in a shell."""
+"""The characters of a glob; as in a shell, braces without a comma are part of a name."""
 
 _MOST_GLOBS = 1_000
-"""Our limit on what the braces of one glob stand for."""
+"""Our limit on the globs to which the braces of one glob expand."""
 
 _HIDDEN = ("_", ".")
 
 
 @dataclass(frozen=True, slots=True)
 class SourceKind:
-    """What a folder is read for: files whose names end so, in letters of any case."""
+    """The files to read in a folder: those whose names end with `suffixes`, in any case."""
 
     suffixes: tuple[str, ...]
     noun: str
     hint: str
 
     def accepts(self, name: str) -> bool:
-        """Whether a folder's file is one of them."""
+        """Whether a file of a folder is of this kind."""
         return name.lower().endswith(self.suffixes)
 
 
@@ -61,7 +61,7 @@ RECORDS = {
         "bson": (".bson",),
     }.items()
 }
-"""By the names of formats: files of records that are not JSON."""
+"""The kinds of files of records that are not JSON, by the names of their formats."""
 
 PARQUET = SourceKind(
     (".parquet",), "Parquet file", "files must end with .parquet; use a glob for others"
@@ -70,11 +70,11 @@ PARQUET = SourceKind(
 
 @dataclass(frozen=True, slots=True)
 class FilePattern:
-    """Which files of a folder are meant: those of a glob, or all of a kind.
+    """Selects files below a folder: those of a glob, or all of a kind.
 
-    `pattern` and `parts`, its parts by folder, are regular expressions; without parts any folder is
-    entered. `hidden` says that the glob asks for files that start with `_` or `.`, `hidden_folders`
-    for each part those of its alternatives that do.
+    `pattern` and `parts`, its parts by folder, are regular expressions; without parts, any folder
+    is entered. `hidden` tells that the glob's last part starts with `_` or `.`; `hidden_folders`
+    has for each part the alternatives that do.
     """
 
     kind: SourceKind = NDJSON
@@ -85,7 +85,7 @@ class FilePattern:
 
     @classmethod
     def of(cls, pattern: str, kind: SourceKind = NDJSON) -> Self:
-        """A glob, from the folder on. Raises InvalidValue as `without_braces`."""
+        """Parse a glob, relative to the folder. Raises InvalidValue as `without_braces`."""
         globs = [each.split("/") for each in without_braces(pattern)]
         parts: list[list[str]] = []
         if "**" not in pattern and len({len(each) for each in globs}) == 1:
@@ -100,12 +100,15 @@ class FilePattern:
 
     @classmethod
     def one(cls, name: str) -> Self:
-        """The file of just this name."""
+        """Select the file with exactly this name."""
         return cls(pattern=re.escape(name), parts=(re.escape(name),), hidden=True)
 
     @classmethod
     def below(cls, text: str, kind: SourceKind = NDJSON) -> tuple[str, Self]:
-        """The folder that a glob begins with, and what of it is wanted; else all of a folder."""
+        """Split a glob into the folder at its start, and the pattern of the rest.
+
+        A text without a pattern is a folder, of which all files are selected.
+        """
         found = _MAGIC.search(text)
         if found is None:
             return text.rstrip("/"), cls(kind)
@@ -123,7 +126,7 @@ class FilePattern:
             return self.kind.accepts(last)
         if re.fullmatch(self.pattern, name):
             return True
-        # A folder that the pattern means is taken with all that is in it.
+        # If the pattern matches a folder, all files below it are wanted.
         above = ("/".join(folders[: depth + 1]) for depth in range(len(folders)))
         meant = any(re.fullmatch(self.pattern, folder) for folder in above)
         return meant and self.kind.accepts(last)
@@ -131,7 +134,7 @@ class FilePattern:
     def enters(self, folder: str) -> bool:
         """Whether a wanted file may be below a folder."""
         *above, name = folder.split("/")
-        depth = len(above)  # each part was looked at on the way here
+        depth = len(above)  # the folders above were checked before
         if self._hides(name, depth):
             return False
         return depth >= len(self.parts) or bool(re.fullmatch(self.parts[depth], name))
@@ -144,10 +147,10 @@ class FilePattern:
 
 
 def names_below(root: str, wanted: FilePattern, after: bytes = b"") -> Iterator[bytes]:
-    """The wanted files of a folder on a disk, by their paths from it, in the order of these bytes.
+    """Yield the wanted files of a local folder, by their relative paths, in the order of bytes.
 
-    Only those after a name. Links to files are followed, and links to folders if a glob without
-    `**` names them.
+    Only paths after `after` are returned. Links to files are followed, and links to folders if a
+    glob without `**` names them.
 
     Raises MissingSource if there is no such folder, StoreFailed for one that cannot be listed.
     """
@@ -166,7 +169,7 @@ def _names(root: bytes, folder: bytes, wanted: FilePattern, after: bytes) -> Ite
 
 
 def _entries(root: bytes, folder: bytes, *, follows: bool) -> list[tuple[bytes, bool]]:
-    """What is in a folder, in the order of whole paths: names of folders end with a slash."""
+    """List a folder in the order of whole paths, for which names of folders end with a slash."""
     path = root + b"/" + folder
     found = []
     try:
@@ -185,14 +188,14 @@ def _entries(root: bytes, folder: bytes, *, follows: bool) -> list[tuple[bytes, 
 
 
 def is_pattern(text: str) -> bool:
-    """Whether a name is a glob, unless a file has just this name."""
+    """Whether a name is a glob, unless a file has exactly this name."""
     return _MAGIC.search(text) is not None
 
 
 def without_braces(pattern: str) -> list[str]:
-    """The globs that a glob with alternatives (`{a,b}`) stands for, as in a shell.
+    """Expand the alternatives (`{a,b}`) of a glob, as a shell does.
 
-    Raises InvalidValue if these are more than a thousand.
+    Raises InvalidValue for more than a thousand globs.
     """
     done: list[str] = []
     waiting = [pattern]
@@ -213,7 +216,7 @@ def without_braces(pattern: str) -> list[str]:
 
 
 def _first_group(text: str) -> tuple[int, int, list[str]] | None:
-    """The first pair of braces with a comma of their own: its ends, and its alternatives."""
+    """Find the first pair of braces that directly contains a comma: its ends and alternatives."""
     for start in (at for at, char in enumerate(text) if char == "{"):
         depth, begin, inner = 0, start + 1, []
         for at in range(start, len(text)):
@@ -230,12 +233,12 @@ def _first_group(text: str) -> tuple[int, int, list[str]] | None:
 
 
 def _any_of(patterns: Iterable[str]) -> str:
-    """Patterns as one regular expression; one that is empty if there is none."""
+    """Join patterns to one regular expression; empty without any."""
     return "|".join(f"(?:{pattern_regex(each)})" for each in patterns)
 
 
 def pattern_regex(pattern: str) -> str:
-    """The pattern as a regular expression: `*` and `?` stay within a name, `**/` does not."""
+    """Convert a glob to a regular expression: `*` and `?` match within a name, `**/` folders."""
     parts = re.split(r"(\*\*/|\*\*|\*|\?|\[[!^]?\]?[^\]]*\])", pattern)
     known = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
     return "".join(

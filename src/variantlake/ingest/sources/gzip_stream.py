@@ -1,6 +1,6 @@
-"""Gzip text as a stream: members one after another, and the zeros that may follow the last one.
+"""Decompress gzip as a stream: all members, and zeros that may follow the last one.
 
-Tapes and some tools pad files with zeros, which RFC 1952 does not forbid and gzip(1) reads past.
+Tapes and some tools pad files with zeros, which RFC 1952 does not forbid and gzip(1) skips.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NoReturn, Protocol
 
 _STEP_BYTES = 256 << 10
 _FORMAT = 16 + zlib.MAX_WBITS
-"""A gzip header and trailer, whose checksum zlib compares."""
+"""Expect a gzip header and trailer; zlib verifies the checksum."""
 
 
 class _Packed(Protocol):
@@ -20,9 +20,9 @@ class _Packed(Protocol):
 
 
 class GzipStream:
-    """What compressed bytes unpack to; it does not seek.
+    """The decompressed bytes of a stream; it cannot seek.
 
-    Raises OSError and zlib.error for what is cut or damaged.
+    Raises OSError and zlib.error for cut or damaged data.
     """
 
     def __init__(self, packed: _Packed) -> None:
@@ -48,7 +48,7 @@ class GzipStream:
         return 0
 
     def seek(self, _position: int, /) -> NoReturn:
-        """Refuse: text behind a place cannot be read without the text before it."""
+        """Refuse: a position cannot be read without the text before it."""
         raise io.UnsupportedOperation("seek")
 
     def _begin_member(self, left: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Many small files read as one text: a kernel's call takes as long for a line as for a thousand."""
+"""Read many small files as one text: a kernel's call costs the same for one line as for 1,000."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from variantlake.ingest.sources.streams import BOM, fill, open_source
 from variantlake.kernels.tape.words import PADDING
 
 MAX_FILE_BYTES = 256 << 10
-"""Larger files are worth a block of their own."""
+"""Larger files are read by themselves."""
 
 MAX_FILES = 4096
-"""Files of one text."""
+"""The most files of one text."""
 
 
 @dataclass(frozen=True, slots=True)
 class JoinedText:
-    """Texts of several files one after another, each on lines of its own.
+    """The texts of several files, one after another, separated by newlines.
 
-    `padded` is uint8 as in `Block`, `size` are its bytes of text. `starts` (int64) has for each
-    file where its text begins.
+    `padded` is uint8 as in `Block`, `size` are its bytes of text. `starts` (int64) are the starts
+    of the files' texts.
     """
 
     padded: npt.NDArray[np.uint8]
@@ -39,15 +39,15 @@ class JoinedText:
         return self.padded[: self.size]
 
     def files_of(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """The number of the file that each of these places of the text is in."""
+        """Return the number of the file at each of these places in the text."""
         found: npt.NDArray[np.int64] = np.searchsorted(self.starts, places, side="right") - 1
         return found
 
 
 def groups(splits: Sequence[Split], most_bytes: int, *, by_folder: bool) -> Iterator[list[Split]]:
-    """The splits in order, neighbouring ones that can be read together as one group.
+    """Group neighbouring splits that can be read together, in order.
 
-    `by_folder` keeps those of different folders apart.
+    With `by_folder`, a group has files of one folder only.
     """
     group: list[Split] = []
     size, folder = 0, ""
@@ -74,7 +74,7 @@ def groups(splits: Sequence[Split], most_bytes: int, *, by_folder: bool) -> Iter
 
 
 def join(splits: Sequence[Split]) -> JoinedText | None:
-    """The texts of a group; None if a file is longer than it was when it was listed.
+    """Read the texts of a group; None if a file has grown since it was listed.
 
     Raises MissingSource, MalformedFile and StoreFailed as `open_source`.
     """
@@ -84,7 +84,7 @@ def join(splits: Sequence[Split]) -> JoinedText | None:
     at = 0
     for number, split in enumerate(splits):
         starts[number] = at
-        # One byte more than is expected shows that the file has grown.
+        # Reading one byte more than expected shows whether the file has grown.
         with open_source(split.source) as stream:
             read = fill(stream, view[at : at + split.size + 1])
         if read > split.size:

@@ -12,7 +12,7 @@ from variantlake.storage.objects import open_object
 
 
 def find_objects(url: str, kind: SourceKind) -> Iterator[tuple[str, int]]:
-    """The objects that a URL means, with their sizes in bytes, sorted by name.
+    """Find the objects of a URL, with their sizes in bytes, sorted by name.
 
     A URL with `*`, `?` or `[` is a pattern, in which `**` enters folders, unless an object has just
     that name. Else it is an object, or the prefix of all objects of the `kind` below it.

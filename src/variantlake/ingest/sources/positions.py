@@ -14,20 +14,20 @@ from variantlake.kernels.json.lines import find_places
 
 _READ_BYTES = 1 << 20
 _INNER_BYTES = bytes(range(0x80, 0xC0))
-"""Those that continue a character."""
+"""The bytes that continue a character."""
 
 
 class TextPosition(TypedDict):
-    """A position as errors say it: both 1-based, columns in characters."""
+    """A position for errors: both numbers are 1-based, columns in characters."""
 
     line: int
     column: int
 
 
 class PlaceCounter:
-    """The place of one offset after another, ascending, in one source's text.
+    """Finds the places of ascending offsets in one source's text.
 
-    The first one costs reading the source up to there, the next ones only what is between.
+    The first one costs reading the source up to it, the next ones only the text in between.
     """
 
     def __init__(self, source: Source) -> None:
@@ -36,14 +36,14 @@ class PlaceCounter:
         self._line, self._column = 1, 1
 
     def place(self, block: Block, offset: int) -> TextPosition:
-        """The place of `offset`, which is within the block and not before the last one asked for.
+        """Return the place of `offset`, which is in the block and not before the last one.
 
-        Between two calls for different blocks, those on the way are given to `leave`.
+        Between calls for different blocks, the caller passes the blocks in between to `leave`.
         """
         if self._offset is None:
             self._read_up_to(offset)
         else:
-            # As bytes: what is between two bad lines is short, and NumPy takes longer to begin.
+            # As bytes: the text between two bad lines is short, for which NumPy is slower.
             self._pass(block.text[self._offset - block.offset : offset - block.offset].tobytes())
         self._offset = offset
         return TextPosition(line=self._line, column=self._column)
@@ -51,7 +51,7 @@ class PlaceCounter:
     def places(
         self, block: Block, offsets: npt.NDArray[np.int64]
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Lines and columns of ascending offsets, one or more, each as for `place`."""
+        """Return the lines and columns of ascending offsets, at least one, as for `place`."""
         self.place(block, int(offsets[0]))
         lines, columns = np.empty_like(offsets), np.empty_like(offsets)
         place = np.array([offsets[0] - block.offset, self._line, self._column], np.int64)
@@ -61,7 +61,7 @@ class PlaceCounter:
         return lines, columns
 
     def leave(self, block: Block) -> None:
-        """Nothing more is asked for in this block; costs nothing before the first place."""
+        """Finish this block; costs nothing if no place was requested."""
         if self._offset is not None:
             self.place(block, block.offset + block.size)
 
@@ -89,5 +89,5 @@ class PlaceCounter:
 
 
 def place_of(source: Source, offset: int) -> TextPosition:
-    """The place of one byte of a source's text, by reading the source up to there."""
+    """Find the place of one byte of a source's text, by reading the source up to it."""
     return PlaceCounter(source).place(Block(source, np.empty(0, np.uint8), 0, offset), offset)

@@ -1,4 +1,4 @@
-"""What a file is by its first bytes: text, compressed text that is read, or something else."""
+"""Tell by the first bytes of a file whether it is text, compressed text, or something else."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import enum
 from variantlake.errors import UnsupportedFeature
 
 HEAD_BYTES = 16
-"""The first bytes of a file, which tell what it is."""
+"""The number of first bytes that tell the type of a file."""
 
 
 class Compression(enum.Enum):
-    """How a source's bytes become text; the value is Arrow's name of the codec."""
+    """The compression of a source; the value is Arrow's name of the codec."""
 
     NONE = ""
     GZIP = "gzip"
@@ -23,7 +23,7 @@ _READ = (
     (b"\x1f\x8b", Compression.GZIP),
     (b"\x28\xb5\x2f\xfd", Compression.ZSTD),
     (b"BZh", Compression.BZ2),
-    # Frames that a decoder skips: pzstd and seekable files begin with one.
+    # Skippable frames, with which pzstd and seekable files begin.
     *((bytes([0x50 + i]) + b"\x2a\x4d\x18", Compression.ZSTD) for i in range(16)),
 )
 
@@ -47,17 +47,17 @@ _NAMED = (
 )
 _ZLIB = (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
 _FIRST = b'{["-0123456789tfn \t\r\n'
-"""What JSON text begins with."""
+"""The first characters of JSON text."""
 
 
 def known_compression(head: bytes) -> Compression:
-    """What the first bytes of a file say that it is compressed with."""
+    """Return the compression of a file by its first bytes, NONE for others."""
     found = (compression for magic, compression in _READ if head.startswith(magic))
     return next(found, Compression.NONE)
 
 
 def compression_of(head: bytes, file: str) -> Compression:
-    """What a file of JSON documents is compressed with, by its first HEAD_BYTES bytes.
+    """Return the compression of a file of JSON documents, by its first HEAD_BYTES bytes.
 
     Raises UnsupportedFeature, with the file, for bytes that are known to be something else.
     """

@@ -1,9 +1,9 @@
-"""Which files a load reads, and how they are split among tasks.
+"""Find the files that a load reads, and split them among tasks.
 
-A source is a file, a glob or a folder of JSON documents, on a disk or in an object store, plain
-or compressed (gzip, zstd, bz2). What a file is compressed with is told by its first bytes, not by
-its name: no JSON text starts like one of them. Whether a file has one document a line, is one array
-of documents or one document only its user knows: a line may be an array as well.
+The user names files, globs or folders of JSON documents, on a disk or in an object store, plain or
+compressed (gzip, zstd, bz2). The first bytes of a file tell its compression, not its name: no JSON
+text starts with them. The user must say whether a file has one document per line, or is one array
+of documents or one document: a line may be an array as well.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ _PARALLEL_REQUESTS = 16
 class Source:
     """One file of documents.
 
-    `path` is absolute, or a URL, as tasks run elsewhere. `size` is in bytes as stored, compressed
-    or not. `name` is what a file is called that stands for something else.
+    `path` is absolute, or a URL, since tasks may run elsewhere. `size` is in bytes as stored,
+    compressed or not. `name` is that of the source if the file is a copy of it.
     """
 
     path: str
@@ -71,32 +71,32 @@ class Source:
 
     @property
     def label(self) -> str:
-        """What errors and columns call it."""
+        """The name of the source in errors and columns."""
         return self.name or self.path
 
     @property
     def divisible(self) -> bool:
-        """Whether tasks can share the file: whether a line can be found from anywhere in it."""
+        """Whether tasks can share the file, because lines can be found from anywhere in it."""
         return self.compression is Compression.NONE and self.format is DocumentFormat.LINES
 
 
 @dataclass(frozen=True, slots=True)
 class NamedFile:
-    """A local file that stands for something else, by whose name errors and columns call it."""
+    """A local copy of a source; errors and columns have the source's name."""
 
     path: str
     name: str
 
     def __fspath__(self) -> str:
-        """The file."""
+        """Return the path of the file."""
         return self.path
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A part of a source that one task reads: the lines that *start* in [start, end) bytes.
+    """A part of a source for one task: the lines that *start* in the bytes [start, end).
 
-    Sources that are not divisible have one split with `start` 0 and `end` their size.
+    A source that is not divisible has one split, with `start` 0 and `end` its size.
     """
 
     source: Source
@@ -121,9 +121,9 @@ class Documents(Shown):
         given: Documents | SourceSpec | Iterable[SourceSpec],
         format: str | None = None,  # noqa: A002 - the name that users give it
     ) -> Documents:
-        """What a caller names: without a format, files are of the form that their names end as.
+        """Find the files that a caller names. By default, the ends of their names tell the format.
 
-        Raises InvalidValue for what names no files, and for an unknown format; else as
+        Raises InvalidValue for an argument that names no files, and for an unknown format; else as
         `ndjson`.
         """
         if isinstance(given, Documents):
@@ -140,17 +140,17 @@ class Documents(Shown):
 
 
 def ndjson(*sources: SourceSpec, storage_options: Mapping[str, str] | None = None) -> Documents:
-    """Newline-delimited JSON files as something to load into a table.
+    """Name newline-delimited JSON files to load into a table.
 
     Args:
         *sources: Files, globs (`**` enters folders) or folders, plain, gzip, zstd or bz2;
             also URLs of object stores (`s3://`, `gs://`, `az://`), where a prefix is a folder.
-        storage_options: How their buckets are reached, as for `Table.open`.
+        storage_options: Options to access their buckets, as for `Table.open`.
 
     Raises:
         MissingSource: A source does not exist, or a glob or folder holds no file to read.
-        UnsupportedFeature: A file is no JSON text in UTF-8 by its first bytes, or compressed in a
-            way that is not read.
+        UnsupportedFeature: By its first bytes, a file is not JSON in UTF-8, or has an unsupported
+            compression.
         StoreFailed: An object store does not answer.
 
     Examples:
@@ -162,13 +162,13 @@ def ndjson(*sources: SourceSpec, storage_options: Mapping[str, str] | None = Non
 
 
 def json_array(*sources: SourceSpec, storage_options: Mapping[str, str] | None = None) -> Documents:
-    """Files that are one JSON array each, whose elements are the documents, as with `ndjson`.
+    """Name files that are one JSON array each, whose elements are the documents.
 
-    They may be printed over many lines, and larger than memory; one task reads one file.
+    A file may have many lines, and be larger than memory; one task reads one file.
 
     Args:
-        *sources: As of `ndjson`.
-        storage_options: As of `ndjson`.
+        *sources: As for `ndjson`.
+        storage_options: As for `ndjson`.
 
     Raises:
         MissingSource, StoreFailed: As `ndjson`.
@@ -178,11 +178,11 @@ def json_array(*sources: SourceSpec, storage_options: Mapping[str, str] | None =
 
 
 def json_files(*sources: SourceSpec, storage_options: Mapping[str, str] | None = None) -> Documents:
-    """Files that are one document each, printed over as many lines as they like.
+    """Name files that are one document each, on any number of lines.
 
     Args:
-        *sources: As of `ndjson`.
-        storage_options: As of `ndjson`.
+        *sources: As for `ndjson`.
+        storage_options: As for `ndjson`.
 
     Raises:
         MissingSource, InvalidJson, StoreFailed: As `ndjson`.
@@ -194,13 +194,13 @@ def json_files(*sources: SourceSpec, storage_options: Mapping[str, str] | None =
 def expand(
     sources: SourceSpec | Iterable[SourceSpec], kind: SourceKind = NDJSON
 ) -> tuple[Source, ...]:
-    """The files that `sources` name: in the order given, sorted within a glob or folder.
+    """Find the files that `sources` name, in the given order, sorted within a glob or folder.
 
-    A file that is named more than once is read once. In globs and folders names that start
-    with `_` or `.` are left out, as Spark does (`_SUCCESS`); a folder is read with its
-    subfolders, and only files of the `kind`.
+    A file that is named several times is read once. Like Spark, globs and folders leave out names
+    that start with `_` or `.` (`_SUCCESS`). A folder includes its subfolders, and only files of the
+    `kind`.
 
-    Raises MissingSource as `ndjson`, UnsupportedFeature for a URL of a store we do not know.
+    Raises MissingSource as `ndjson`, UnsupportedFeature for a URL of an unknown store.
     """
     given = specs(sources)
     if not given:
@@ -221,7 +221,7 @@ def expand(
         except VariantLakeError:
             raise  # some are OSErrors too
         except (OSError, ValueError) as error:
-            # Names that no file can have: too long, or with a NUL.
+            # The name cannot be that of a file: it is too long, or has a NUL.
             raise MissingSource(
                 f"the source cannot be looked up: {getattr(error, 'strerror', None) or error}",
                 file=os.fspath(spec),
@@ -231,11 +231,11 @@ def expand(
 
 
 def specs(sources: SourceSpec | Iterable[SourceSpec]) -> list[SourceSpec]:
-    """What is named, one by one. Raises InvalidValue for what names nothing."""
+    """Return the named sources as a list. Raises InvalidValue for other arguments."""
     if isinstance(sources, str | os.PathLike):
         return [sources]
     given: Any = sources
-    # Tables and frames can be walked through as well, by column.
+    # Tables and frames are iterable, too, by column.
     if isinstance(given, list | tuple | set | frozenset | Iterator):
         specs = list(given)
         wrong = [each for each in specs if not isinstance(each, str | os.PathLike)]
@@ -270,8 +270,8 @@ def split_sources(sources: Iterable[Source], target_bytes: int) -> tuple[Split, 
 
 
 def _files(path: str, kind: SourceKind) -> Iterator[str]:
-    """The files that one path, glob or folder means. Raises MissingSource when none."""
-    # A file whose own name looks like a pattern (`a[1].json`) is that file.
+    """Yield the files of one path, glob or folder. Raises MissingSource when there are none."""
+    # An existing file whose name looks like a pattern (`a[1].json`) is not a glob.
     is_glob = is_pattern(path) and not os.path.lexists(path)
     if not is_glob and not Path(path).is_dir():
         yield path
@@ -296,14 +296,14 @@ def _files(path: str, kind: SourceKind) -> Iterator[str]:
 
 
 def _hint_for(path: str) -> str:
-    """What to do about a path where nothing is, for callers in Python."""
+    """Return the hint for a path that does not exist, for callers in Python."""
     if os.path.basename(path).startswith(("{", "[")):  # noqa: PTH119 - it may be no path
         return "JSON itself is given as bytes: append(text.encode())"
     return "check the spelling"
 
 
 def _source(path: str, kind: SourceKind, name: str) -> Source:
-    """The file at `path`, which errors call `name` if it has one, with its size and compression.
+    """Make the source of the file at `path`, with its size and compression; `name` as in Source.
 
     Raises MissingSource, UnsupportedFeature as `compression_of`.
     """
@@ -336,7 +336,7 @@ def _source(path: str, kind: SourceKind, name: str) -> Source:
 
 
 def _objects(url: str, kind: SourceKind) -> Iterator[Source]:
-    """The objects that a URL means. Raises MissingSource, StoreFailed."""
+    """Yield the objects of a URL. Raises MissingSource, StoreFailed."""
     scheme = url.partition("://")[0].lower()
     if scheme not in _OBJECT_STORES:
         raise UnsupportedFeature(
@@ -360,7 +360,7 @@ def _objects(url: str, kind: SourceKind) -> Iterator[Source]:
 
 
 def _compression(head: bytes, path: str, kind: SourceKind) -> Compression:
-    # Of other kinds their own readers say what is wrong.
+    # For other kinds, their readers raise the errors.
     if kind in RECORDS.values() and path.lower().endswith(COMPRESSED_SUFFIXES[1:]):
         return known_compression(head)
     return compression_of(head, path) if kind is NDJSON else Compression.NONE

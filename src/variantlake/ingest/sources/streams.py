@@ -1,4 +1,4 @@
-"""The text of a source as a stream of bytes, wherever it is kept and however it is compressed."""
+"""Open the text of a source as a stream of bytes, whatever its store and compression."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ BOM = b"\xef\xbb\xbf"
 
 
 class Stream(Protocol):
-    """What plain files and decompressing streams share (these do not seek)."""
+    """A plain file, or a decompressing stream, which cannot seek."""
 
     def readinto(self, buffer: memoryview, /) -> int | None:
         """Read some bytes; 0 at the end."""
 
     def seek(self, position: int, /) -> int:
-        """Go to a byte of the text."""
+        """Move to a byte of the text."""
 
 
 @contextmanager
 def open_source(source: Source) -> Iterator[Stream]:
-    """The source's text, decompressed; what goes wrong while it is read names the file.
+    """Open the source's text, decompressed; errors while it is read name the file.
 
     Raises MissingSource when it has vanished, MalformedFile when it is cut or damaged, StoreFailed
     when an object store fails.
@@ -65,7 +65,7 @@ def open_source(source: Source) -> Iterator[Stream]:
 
 
 def fill(stream: Stream, view: memoryview) -> int:
-    """Read until `view` is full or the stream ends; the bytes read."""
+    """Read until `view` is full or the stream ends; returns the number of bytes read."""
     filled = 0
     while filled < len(view):
         read = stream.readinto(view[filled:])
