@@ -1,4 +1,4 @@
-"""Rows of Arrow data with a bad Variant or document: their lines of the quarantine."""
+"""Write quarantine lines for rows of Arrow data with a bad Variant or document."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def row_lines(
     columns: Sequence[tuple[str, VariantColumn, Sequence[int]]],
     before: int,
 ) -> Iterator[bytes]:
-    """A line for each bad row: what is wrong with its first bad column, and the values of all.
+    """Write a line for each bad row: the reason of its first bad column, and all its values.
 
-    `columns` are those with bad Variants, each with its bad rows; there were `before` rows before
-    the piece's.
+    `columns` are those with bad Variants, each with its bad rows; `before` is the number of rows
+    before the piece.
     """
     names = piece.schema.names
     reasons: dict[int, tuple[str, Reason]] = {}
@@ -42,7 +42,7 @@ def row_lines(
         name, (message, line, column) = reasons[row]
         given = {key: jsonable(value) for key, value in zip(names, of_row, strict=True)}
         text = of_row[names.index(name)]
-        if isinstance(text, bytes):  # JSON: as text, if it is any
+        if isinstance(text, bytes):  # JSON: as text, if it is UTF-8
             with contextlib.suppress(UnicodeDecodeError):
                 given[name] = text.decode()
         place = {} if line is None else {"line": line, "column": column}
@@ -58,9 +58,9 @@ def _values(column: AnyArray) -> list[Any]:
 
 
 def _row_value(column: AnyArray) -> Any:
-    """The value of a column of one row; text for times that Python's own do not reach.
+    """Return the value of a column of one row; text for times that Python's types cannot hold.
 
-    Bytes for text that is not UTF-8, which Arrow does not look at.
+    Text that is not UTF-8, which Arrow does not check, becomes bytes.
     """
     try:
         return column[0].as_py()
@@ -78,7 +78,7 @@ def _row_value(column: AnyArray) -> Any:
 
 
 def jsonable(value: Any) -> Any:
-    """A value of Arrow as JSON can hold it: bytes as base64, what JSON has no form for as text."""
+    """Convert an Arrow value for JSON: bytes to base64, and large integers to text."""
     match value:
         case bytes():
             return base64.b64encode(value).decode()

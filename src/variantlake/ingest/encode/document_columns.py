@@ -174,7 +174,7 @@ class DocumentColumns:
         return frozenset(field.name for field in given if field is not None)
 
     def check(self, sources: Collection[Source]) -> None:
-        """Raise InvalidSchema for a source whose folders lack a value, InvalidValue for a bad one."""
+        """Raise InvalidSchema for a source without a folder, InvalidValue for a bad value."""
         for source in sources:
             for _ in self.of_source(source):
                 pass

@@ -1,4 +1,4 @@
-"""Timestamps of nanoseconds as those of a table, which has microseconds: exact, cut, or refused."""
+"""Convert timestamps of nanoseconds to a table's microseconds: exactly, truncated, or refused."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from variantlake.shredding.arrays import AnyArray, map_leaves
 
 
 def batch_in_micros(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows without the digits below microseconds, of timestamps at any depth."""
+    """Truncate timestamps at any depth to microseconds."""
     columns = [
         map_leaves(column, _cut) if "timestamp[ns" in str(column.type) else column
         for column in batch.columns
@@ -32,7 +32,7 @@ def check_micros(array: AnyArray, column: str) -> None:
 
 
 def check_nested_micros(array: AnyArray, column: str) -> None:
-    """As `check_micros`, for timestamps at any depth; below the top the error names no row."""
+    """Check timestamps at any depth as `check_micros` does; nested ones raise without a row."""
     if "timestamp[ns" in str(array.type):
         is_nested = pa.types.is_nested(array.type)
         map_leaves(array, lambda leaf: _checked(leaf, column, names_row=not is_nested))
@@ -49,7 +49,7 @@ def _checked(leaf: AnyArray, column: str, *, names_row: bool) -> AnyArray:
 
 
 def lossy_timestamp(column: str, row: int) -> InvalidValue:
-    """The error for a timestamp with digits below microseconds."""
+    """Return the error for a timestamp with digits below microseconds."""
     return InvalidValue(
         f"column {column!r}: a timestamp has digits below microseconds, and a table holds none",
         row=row,
@@ -72,6 +72,6 @@ def _is_nanos(array: Any) -> bool:
 
 
 def _counts(array: Any) -> npt.NDArray[np.int64]:
-    """Nanoseconds since the epoch, 0 for NULL."""
+    """Return nanoseconds since the epoch, 0 for NULL."""
     counts: npt.NDArray[np.int64] = array.cast(pa.int64()).fill_null(0).to_numpy()
     return counts

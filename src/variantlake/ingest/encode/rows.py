@@ -1,4 +1,4 @@
-"""Rows of Arrow data as a table's files store them, each with its partition."""
+"""Encode rows of Arrow data for a table's files, with their partitions."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ from variantlake.writing.quarantine import BadRow, BadRowLog
 
 
 class TableRows:
-    """The data as batches to be stored, each with the partition that all of its rows belong to.
+    """The data as batches to store, each of one partition.
 
-    `shreddings` are the schemas of the VARIANT columns by physical name, also those that the data
-    decided; `count` are the rows so far. Rows with a bad Variant or document go to `bad_rows`.
-    `notes` are about the Variants of the rows that the last batch was taken from. `check_texts`
-    refuses text that is not UTF-8, which Spark stores too, and Arrow does not look at.
+    `shreddings` are the schemas of the VARIANT columns by physical name, with those inferred from
+    the data; `count` are the rows so far. Rows with a bad Variant or document go to `bad_rows`.
+    `notes` describe the Variants of the rows from which the last batch was taken. `check_texts`
+    refuses text that is not UTF-8, which Spark would store and Arrow does not check.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class TableRows:
             raise InvalidSchema("the data has no column that files hold")
         self.variant_columns = [path for _, each in self._encoders for path in each.variants]
         self.notes: Mapping[ColumnPath, ValueNotes] = {}
-        # The rows of the piece at hand that the quarantine did not take; None for all.
+        # The rows of the current piece that are not in the quarantine; None means all.
         self._left: npt.NDArray[np.int64] | None = None
 
     def __iter__(self) -> Iterator[tuple[Partition, pa.RecordBatch]]:
@@ -122,7 +122,7 @@ class TableRows:
             yield from by_partition(batch, partitions)
 
     def _slices(self) -> Iterator[pa.RecordBatch]:
-        """The rows in pieces that are encoded at a time."""
+        """Yield the rows in pieces to encode at a time."""
         for batch in self._batches:
             most = bytes_at_once(self.shreddings.values())
             rows = max(1, most * batch.num_rows // max(batch.nbytes, 1))
@@ -130,7 +130,7 @@ class TableRows:
                 yield batch.slice(start, rows)
 
     def _encode(self, piece: pa.RecordBatch) -> tuple[list[AnyArray], pa.RecordBatch]:
-        """The columns as they are stored, and the rows that they are of."""
+        """Encode the columns of a piece; also returns the piece without its bad rows."""
         try:
             return [each.encode(piece.column(name)) for name, each in self._encoders], piece
         except BAD_VALUES:
@@ -146,7 +146,7 @@ class TableRows:
         for (name, encoder), column in zip(self._encoders, columns, strict=True):
             if isinstance(encoder, VariantColumn) or _why_invalid(column) is None:
                 continue
-            # What was cut from a longer array may be judged by all of it; what is taken is not.
+            # Validating a slice may check the whole array, so take each row.
             for row in range(len(column)):
                 if why := _why_invalid(column.take(pa.array([row]))):
                     raise InvalidValue(
@@ -154,7 +154,7 @@ class TableRows:
                     )
 
     def _without_bad(self, piece: pa.RecordBatch) -> pa.RecordBatch | None:
-        """The piece without its bad rows, or with NULLs in them; None if no Variant is bad."""
+        """Remove the bad rows of a piece, or set NULLs in them; None if no Variant is bad."""
         bad = {
             name: found
             for name, each in self._encoders
@@ -191,7 +191,7 @@ class TableRows:
         return piece.filter(pa.array(~rows))
 
     def _bad_row(self, piece: pa.RecordBatch, row: int, bad: Mapping[str, Sequence[int]]) -> BadRow:
-        """What is wrong with the first bad column of a row."""
+        """Return a bad row with the error of its first bad column."""
         name = next(name for name, rows in bad.items() if row in rows)
         encoder = dict(self._encoders)[name]
         try:
@@ -225,7 +225,7 @@ class TableRows:
         )
 
     def _partitions(self, piece: pa.RecordBatch) -> list[list[str | None]]:
-        """The partition columns, as the log writes their values."""
+        """Return the values of the partition columns, in the form of the log."""
         return [
             [None]
             if encoder is None
@@ -237,10 +237,10 @@ class TableRows:
 def given_schema(
     given: pa.Schema, json_columns: Collection[str], *, keeps_unsigned: bool = False
 ) -> StructType:
-    """The columns of a table that Arrow data would make.
+    """Return the columns of a new table for Arrow data.
 
-    Columns of JSON text and structs of `metadata` and `value` are Variants. Unsigned integers are
-    of the next wider type, those of 64 bits DECIMAL(20, 0); with `keeps_unsigned` all are refused.
+    Columns of JSON text and structs of `metadata` and `value` become Variants. Unsigned integers
+    get the next wider type, those of 64 bits DECIMAL(20, 0); with `keeps_unsigned` all are refused.
     Raises InvalidSchema.
     """
     given = plain_schema(given) if keeps_unsigned else signed_schema(given)
@@ -253,7 +253,7 @@ def given_schema(
 def check_columns(
     names: Sequence[str], fields: Collection[StructField], json_columns: Collection[str], uri: str
 ) -> None:
-    """Raise InvalidSchema, or UnsupportedFeature, for data whose columns do not fit the table's."""
+    """Raise InvalidSchema or UnsupportedFeature for data whose columns do not fit the table's."""
     known = [field.name for field in fields]
     if len(set(names)) != len(names):
         raise InvalidSchema(f"column names repeat: {names}", file=uri)
@@ -293,7 +293,7 @@ def _batch(names: Sequence[str], columns: Sequence[AnyArray]) -> pa.RecordBatch:
 
 
 def partition_texts(array: AnyArray, field: StructField) -> list[str | None]:
-    """The values of a partition column as the log writes them; each is written once.
+    """Write the values of a partition column in the form of the log, each distinct one once.
 
     Raises InvalidValue for text that is not UTF-8, and for times after the year 9999.
     """
@@ -312,9 +312,9 @@ def partition_texts(array: AnyArray, field: StructField) -> list[str | None]:
 def by_partition(
     batch: pa.RecordBatch, columns: Sequence[Sequence[str | None]]
 ) -> Iterator[tuple[Partition, pa.RecordBatch]]:
-    """The rows of each partition, in the order of their first rows.
+    """Split rows by partition, in the order of the partitions' first rows.
 
-    `columns` are the texts of the rows, or one for all of them.
+    `columns` have a text for each row, or one for all of them.
     """
     if not batch.num_rows:
         return
@@ -342,6 +342,6 @@ def _why_invalid(array: AnyArray) -> str | None:
 
 
 def _nulled(array: AnyArray, mask: npt.NDArray[np.bool_]) -> AnyArray:
-    """The array with NULL if the mask is set."""
+    """Set the rows of the mask to NULL."""
     places = pa.array(np.arange(len(array)), pa.int64(), mask=mask)
     return array.take(places)

@@ -1,4 +1,4 @@
-"""Schemas learned from a table's own rows, and learned again if recent files drift from them.
+"""Learn shredding schemas from a table's rows, and again if recent files drift from them.
 
-In: a table that a load goes to. Out: the same table, with the shredding schema of its new files.
+In: the target table of a load. Out: the same table, with the shredding schema for its new files.
 """

@@ -1,4 +1,4 @@
-"""The schema that rows of a table speak for, with what must stay a column of it."""
+"""Infer a schema from rows of a table, and keep the columns of hints and clustering."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from variantlake.shredding.schema import Leaf, ShreddingSchema
 def learned_schema(
     snapshot: Snapshot, sample: ColumnSample, known: ShreddingSchema | None
 ) -> ShreddingSchema:
-    """What a sample speaks for, with the table's hints and the paths that it is clustered by.
+    """Infer a schema from a sample, with columns for the table's hints and clustering paths.
 
-    `known` is the schema that the column has.
+    `known` is the column's current schema.
 
-    Raises InvalidSchema for hints of another writer that cannot be understood.
+    Raises InvalidSchema for malformed hints of another writer.
     """
     options = InferenceOptions(hints=hints(snapshot.properties, sample.column))
     schema = sample.infer(options).schema
@@ -50,9 +50,9 @@ def _leaf(schema: ShreddingSchema | None, path: Path) -> Leaf | None:
 
 
 def _named_leaf(snapshot: Snapshot, clustered: ClusterPath) -> Leaf | None:
-    """The column for a path that no row has if the property names its type."""
+    """Return a column for a path that no row has, if the property names its type."""
     named = column_path(clustered.text, snapshot.schema, "cluster").type
-    with contextlib.suppress(InvalidSchema):  # a type that Variants do not have
+    with contextlib.suppress(InvalidSchema):  # the type may not be one of Variants
         schema = parse_ddl(f"x {named}")
         check_writable(schema)
         return _leaf(schema, Path(("x",)))

@@ -1,7 +1,7 @@
-"""New files get another schema once recent ones hold too much in residuals.
+"""Learn another schema for new files once recent ones hold too much in residuals.
 
-Decided before a load, by the tags of the newest files that have the table's schema. The load's own
-commit carries the new schema. So every way of loading learns, and a stream never stops.
+This is decided before a load, by the tags of the newest files that have the table's schema. The
+load's commit includes the new schema. So every kind of load learns, and a stream never stops.
 """
 
 from __future__ import annotations
@@ -33,32 +33,32 @@ from variantlake.writing.table_write import TableWrite
 log = logging.getLogger("variantlake.learning")
 
 RECENT_FILES = 32
-"""The most files that say how well the schema does, the newest that have it."""
+"""The most files by which to judge the schema: the newest ones that have it."""
 
 RECENT_ROWS = 1_000
-"""Older files say nothing if newer ones have so many rows."""
+"""Older files do not count if newer ones have this many rows."""
 
 LEAST_ROWS = 200
-"""Fewer say nothing yet."""
+"""With fewer rows, nothing is decided."""
 
 OLD_FILES = 16
-"""Other files of the sample, from all over the table: what was common stays a column."""
+"""Other files in the sample, from all over the table, so that common paths stay columns."""
 
 SAMPLE_ROWS = 4_000
-"""Rows of each of the two halves of a sample."""
+"""The rows of each of the two halves of a sample."""
 
 MARGIN = 0.1
-"""The share must have grown by this much since the last search for a better schema."""
+"""The growth of the share since the last search from which a better schema is searched again."""
 
 LEAST_GAIN = 0.2
-"""The share of the sample's residuals that a better schema takes away."""
+"""The least share of the sample's residuals that a better schema must remove."""
 
 
 def relearned(target: TableWrite) -> TableWrite:
-    """The table with the schemas that its new files get; mostly the ones that it has.
+    """Return the table with the schemas for its new files, which are mostly unchanged.
 
-    Only schemas that were learned are learned again; hints hold for those that were given too. What
-    goes wrong is logged, and nothing changes.
+    Only learned schemas are learned again; hints also apply to given ones. Errors are logged, and
+    leave a column's schema unchanged.
     """
     snapshot = target.snapshot
     if snapshot is None or target.replacing is not None or not target.shredding_enabled:
@@ -82,7 +82,7 @@ def relearned(target: TableWrite) -> TableWrite:
 
 @dataclass(frozen=True, slots=True)
 class _LearnedColumn:
-    """A VARIANT column by its physical name, its schema, and what is known of it."""
+    """A VARIANT column by its physical name, its schema, and its record of learned schemas."""
 
     name: str
     schema: ShreddingSchema
@@ -101,7 +101,7 @@ def _relearned(target: TableWrite, snapshot: Snapshot, column: _LearnedColumn) -
         return target
     schema = _better(snapshot, column, recent)
     if schema is None:
-        # Nothing but what cannot be a column: worth another look once there is more of it.
+        # The residuals cannot become columns: search again once their share has grown.
         text = column.learned.measured(share).text()
         return replace(target, properties={**target.properties, LEARNED_PREFIX + column.name: text})
     log.info(
@@ -116,7 +116,7 @@ def _relearned(target: TableWrite, snapshot: Snapshot, column: _LearnedColumn) -
 
 @dataclass(frozen=True, slots=True)
 class _Recent:
-    """The newest files that have a schema."""
+    """The newest files that have the schema."""
 
     paths: list[str]
     tags: list[dict[str, str | None]]
@@ -128,7 +128,7 @@ def _recent(snapshot: Snapshot, column: _LearnedColumn) -> _Recent:
     key = f"{TAG_PREFIX}layout.{column_name((column.name,))}"
     found = _Recent([], [], 0)
     text = snapshot.properties.get(SCHEMA_PREFIX + column.name)
-    # All at once: in a checkpoint the tags of one file cost as much as those of its row group.
+    # All at once: reading one file's tags in a checkpoint costs as much as its whole row group's.
     newest = files.take(np.array([*_newest(files["modification_time"])], np.int64))
     for path, entries in zip(newest["path"].to_pylist(), values(newest["tags"]), strict=True):
         tags = entries or {}
@@ -143,7 +143,7 @@ def _recent(snapshot: Snapshot, column: _LearnedColumn) -> _Recent:
 
 
 def _newest(times: Any) -> Iterator[int]:
-    """The places of the newest files, newest first."""
+    """Yield the positions of the newest files, newest first."""
     when = pc.fill_null(times, 0).to_numpy()
     if len(when) > RECENT_FILES:
         places = np.argpartition(when, -RECENT_FILES)[-RECENT_FILES:]
@@ -153,13 +153,13 @@ def _newest(times: Any) -> Iterator[int]:
 
 
 def _rows(tags: dict[str, str | None]) -> int:
-    """The rows of a file, by the fingerprint of our tags."""
+    """Return the rows of a file, from the fingerprint in our tags; 0 if unknown."""
     number = (tags.get(f"{TAG_PREFIX}file") or "").rpartition(":")[2]
     return int(number) if number.isdecimal() else 0
 
 
 def _better(snapshot: Snapshot, column: _LearnedColumn, recent: _Recent) -> ShreddingSchema | None:
-    """A schema that makes columns of what lies in residuals now; None if there is none."""
+    """Search a schema with columns for values that are now in residuals; None if there is none."""
     newest = sample_column(snapshot, recent.paths, column.name, rows=SAMPLE_ROWS)
     taken = set(recent.paths)
     others = [path for path in snapshot.files["path"].to_pylist() if path not in taken]
@@ -173,7 +173,7 @@ def _better(snapshot: Snapshot, column: _LearnedColumn, recent: _Recent) -> Shre
 
 
 def _balanced(newest: ColumnSample, older: ColumnSample) -> ColumnSample:
-    """Both, with no more rows of the older files than of the newest."""
+    """Join both samples, with at most as many rows of the older files as of the newest."""
     most = newest.table.num_rows
     if older.table.num_rows <= most:
         return newest + older
@@ -183,7 +183,7 @@ def _balanced(newest: ColumnSample, older: ColumnSample) -> ColumnSample:
 
 
 def _has_more(schema: ShreddingSchema, known: ShreddingSchema) -> bool:
-    """Whether a path is a column, or one of another type, that was not before."""
+    """Whether `schema` has a column that `known` lacks, or has with another type."""
     return any(
         isinstance(node, Leaf) and known.find(path) != (node, path) for path, node in schema.nodes()
     )

@@ -1,4 +1,4 @@
-"""A sample of the Variants of a table, and what it would be as a file."""
+"""Sample the Variants of a table, and write samples as files to measure layouts."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from variantlake.shredding.schema import ShreddingSchema
 
 SAMPLE_FILES = 32
 SAMPLE_ROWS = 10_000
-"""Rows of all files together."""
+"""The rows of all files together."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnSample:
-    """Rows of one top Variant column: `table` has it alone, as struct<metadata, value>."""
+    """Rows of one top-level Variant column: the only one of `table`, as struct<metadata, value>."""
 
     column: str
     table: pa.Table
 
     def __add__(self, other: ColumnSample) -> ColumnSample:
-        """Both, of the same column."""
+        """Concatenate samples of the same column."""
         return ColumnSample(self.column, pa.concat_tables([self.table, other.table]))
 
     def infer(self, options: InferenceOptions | None = None) -> Inference:
-        """What inference makes of them. Raises MalformedVariant for other bytes."""
+        """Infer a schema from the rows. Raises MalformedVariant for bytes that are not Variant."""
         found, reader = Profile(), VariantReader()
         for batch in self.table.to_batches():
             found.merge(profile(reader.read(struct_of(batch.column(0)))))
@@ -51,7 +51,7 @@ class ColumnSample:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A sample as a file of one layout."""
+    """A sample, written as a file of one layout."""
 
     footer: Footer
     group: VariantGroup
@@ -59,7 +59,7 @@ class Trial:
 
     @classmethod
     def of(cls, sample: ColumnSample, schema: ShreddingSchema) -> Trial:
-        """The sample, written with this schema."""
+        """Write the sample with this schema."""
         with tempfile.TemporaryDirectory(prefix="variantlake-") as folder:
             file = f"{folder}/sample.parquet"
             write_table(sample.table, file, shredding=schema)
@@ -69,7 +69,7 @@ class Trial:
 
 
 def spread(items: Any, count: int) -> list[Any]:
-    """At most `count` of the items, evenly from first to last."""
+    """Choose at most `count` of the items, evenly from the first on."""
     if len(items) <= count:
         return list(items)
     return [items[i * len(items) // count] for i in range(count)]
@@ -83,10 +83,10 @@ def sample_column(
     rows: int = SAMPLE_ROWS,
     progress: OnProgress | None = None,
 ) -> ColumnSample:
-    """Rows of a top Variant column (physical name) from these files, as many of each.
+    """Sample a top-level Variant column (physical name) of these files, as many rows of each.
 
-    Each file gives rows from its middle, because the first rows of a sorted file are alike.
-    `progress` is called with the files that are done and all of them. Deleted rows count too.
+    Rows come from the middle of a file, because the first rows of a sorted file are similar.
+    `progress` is called with the number of files done and of all. Deleted rows count too.
 
     Raises MalformedFile and MissingSource naming a file that cannot be read.
     """
@@ -112,7 +112,7 @@ def _rows(location: str, column: str, rows: int) -> Iterator[pa.RecordBatch]:
             part = batch.slice(0, left)
             left -= part.num_rows
             yield pa.RecordBatch.from_arrays([part.column(0)], names=[column])
-    except InvalidPath:  # a file from before the column, or one that calls it otherwise
+    except InvalidPath:  # the file is older than the column, or has it under another name
         return
 
 
