@@ -1,4 +1,4 @@
-"""Whether two versions of a table have the same rows, and where the first difference is.
+"""Check whether two versions of a table have the same rows, and find the first differences.
 
 This module reads only the files that one of the versions has: shared files cancel out. If the
 digests differ, it reads these files again to find the rows without a partner. It compares one share

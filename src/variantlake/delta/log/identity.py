@@ -1,4 +1,4 @@
-"""Whether the table at a location is still the one that a snapshot was read from.
+"""Check whether the table at a location is still the one that a snapshot was read from.
 
 A table can be removed and made again at its path, or its log restored from a copy, while a caller
 holds a snapshot. The size, time and etag or inode of the snapshot's last log file show this. This

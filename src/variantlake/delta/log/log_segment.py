@@ -1,4 +1,4 @@
-"""Which files of `_delta_log` make up a version of the table.
+"""Find the files of `_delta_log` that make up a version of the table.
 
 Spec: PROTOCOL, "Delta Log Entries", "Log Compaction Files", "Checkpoints",
 "Last Checkpoint File".

@@ -1,4 +1,4 @@
-"""Which batches of files may hold some paths, so that a commit costs only what it changes."""
+"""Find the batches of files that may have some paths, so that a commit costs only its changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a new table starts with: its protocol, its properties, and a schema that Delta can hold.
+"""Make the protocol and properties of a new table, and check that Delta can hold its schema.
 
 Spec: PROTOCOL, "Table Features for New and Existing Tables", "Schema Serialization Format".
 """

@@ -1,4 +1,4 @@
-"""What the properties of a table say: schemas and hints of its columns, codec, constraints.
+"""Read a table's properties: schemas and hints of its columns, codec, constraints.
 
 Spec: PROTOCOL, "Table Properties".
 """

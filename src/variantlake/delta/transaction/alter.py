@@ -1,4 +1,4 @@
-"""Changes of a table's properties and columns: they give its next metadata and protocol.
+"""Change a table's properties and columns: compute its next metadata and protocol.
 
 Spec: PROTOCOL, "Change Metadata", "Protocol Evolution", "Column Mapping".
 """
@@ -61,15 +61,15 @@ from variantlake.delta.transaction.conflicts import Changes, whole_table
 from variantlake.errors import InvalidSchema, InvalidValue, UnsupportedFeature
 
 COMMENT = "comment"
-"""What SQL sets like a property, and the metadata has as the table's description."""
+"""SQL sets the table's description like a property of this name."""
 
 
 def set_properties(snapshot: Snapshot, properties: Mapping[str, str]) -> Changes:
-    """Set table properties; the features that they need come with them.
+    """Set table properties, and add the features that they need.
 
-    Raises InvalidValue for a value that a property cannot have, InvalidSchema for one that the
-    columns do not go with, UnsupportedFeature for one that only an engine with SQL, or a rewrite of
-    the table, could bring.
+    Raises InvalidValue for a value that a property cannot have, InvalidSchema for a property that
+    does not fit the columns, UnsupportedFeature for one that needs an engine with SQL or a rewrite
+    of the table.
     """
     properties = of_table(check_properties(properties), snapshot.schema)
     _check_possible(snapshot, properties)
@@ -78,7 +78,7 @@ def set_properties(snapshot: Snapshot, properties: Mapping[str, str]) -> Changes
     configuration = {**snapshot.metadata.configuration, **kept}
     check_retentions(configuration, kept)
     for key in kept:
-        if key.startswith(SCHEMA_PREFIX):  # it was given, so nothing learns another one
+        if key.startswith(SCHEMA_PREFIX):  # the user gave it, so no load learns another one
             configuration.pop(LEARNED_PREFIX + key.removeprefix(SCHEMA_PREFIX), None)
     schema = snapshot.schema
     if is_mapped(configuration) and not is_mapped(snapshot.metadata.configuration):
@@ -111,7 +111,7 @@ def with_configuration(snapshot: Snapshot, properties: Mapping[str, str]) -> Cha
 
 
 def enables_row_tracking(snapshot: Snapshot, properties: Mapping[str, str]) -> bool:
-    """Whether these properties switch on row tracking for the table."""
+    """Whether these properties turn on row tracking for the table."""
     before = snapshot.metadata.configuration.get(ROW_TRACKING_PROPERTY, "")
     after = properties.get(ROW_TRACKING_PROPERTY, before)
     return after.strip().lower() == "true" and before.lower() != "true"
@@ -159,8 +159,8 @@ def drop_constraint(snapshot: Snapshot, name: str, *, missing_ok: bool = False) 
 def cluster_by(snapshot: Snapshot, columns: Sequence[str]) -> Changes | None:
     """Cluster the table by these columns, or end its clustering; rewrites no file.
 
-    None if there are no columns and the table is not clustered. Raises InvalidSchema for a column
-    that is missing or has no order, and for a partitioned table.
+    Returns None if there are no columns and the table is not clustered. Raises InvalidSchema for a
+    column that is missing or has no order, and for a partitioned table.
     """
     partitions = snapshot.partition_columns
     domain = clustering_domain(snapshot.schema, columns, partitions)
@@ -209,8 +209,8 @@ def unset_properties(snapshot: Snapshot, names: Collection[str]) -> Changes:
 def add_columns(snapshot: Snapshot, columns: StructType) -> Changes:
     """Add columns at the end; existing rows have NULL in them.
 
-    A struct that the table has may be given with more fields. Raises InvalidSchema for columns that
-    the table cannot have: NOT NULL ones, those that it has with another type.
+    `columns` may have a struct of the table with more fields. Raises InvalidSchema for columns that
+    are NOT NULL, and for those that the table has with another type.
     """
     merged = merged_schema(snapshot.schema, columns)
     known = {field.name.lower() for field in snapshot.schema.fields}
@@ -304,7 +304,7 @@ def merged_schema(
     """Return the table's columns and then those that only `given` has, at all depths of structs.
 
     Names are compared without case, as Delta does; types must be the same, and are the table's.
-    With `types` false a type that differs is not an error: what stores the values casts them.
+    With `types` false a type that differs is not an error: the writer casts the values.
     Raises InvalidSchema for a type that differs and for a new column that is NOT NULL.
     """
     known = {field.name.lower(): field for field in table.fields}

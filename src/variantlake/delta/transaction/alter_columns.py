@@ -1,6 +1,6 @@
-"""Changes of a table's existing columns: they give its next metadata and protocol.
+"""Change a table's existing columns: compute its next metadata and protocol.
 
-Columns are renamed and dropped in the schema alone (column mapping): files keep their names.
+A rename or drop changes only the schema (column mapping): files keep their names for columns.
 Spec: PROTOCOL, "Column Mapping", "Type Widening", "Default Columns".
 """
 
@@ -91,9 +91,9 @@ def drop_columns(
 ) -> Changes | None:
     """Drop columns, or fields of structs; their values stay in the files until these are rewritten.
 
-    None if `missing_ok` leaves nothing to do. Raises as `rename_column`, and InvalidSchema for
-    a column that the table is partitioned or clustered by, and for the last of the table or a
-    struct.
+    Returns None if `missing_ok` leaves nothing to do. Raises as `rename_column`, and InvalidSchema
+    for a column that the table is partitioned or clustered by, and for the last column of the table
+    or field of a struct.
     """
     paths = list(_dropped(snapshot.schema, columns, missing_ok=missing_ok))
     if not paths:

@@ -1,4 +1,4 @@
-"""Where a table names a column: in expressions, its layout and properties.
+"""Find where a table names a column: in expressions, its layout and properties.
 
 A rename of the column must update such names or is refused; most of them prevent its drop.
 """

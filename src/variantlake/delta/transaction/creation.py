@@ -1,6 +1,6 @@
-"""The log entries of a new table, also of one that replaces another.
+"""Make the log entries of a new table, also of one that replaces another.
 
-Spec: PROTOCOL, "Change Metadata", "Clustered Table"; the history is as Delta Spark writes it.
+Spec: PROTOCOL, "Change Metadata", "Clustered Table". The history is as in Delta Spark.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class Creation:
                 {
                     key: value
                     for key, value in self.metadata.configuration.items()
-                    if not key.startswith(LEARNED_PREFIX)  # our loads set it, not the user
+                    if not key.startswith(LEARNED_PREFIX)  # our loads set these, not the user
                 }
             ),
         }
@@ -153,7 +153,7 @@ def create_table(
 ) -> int:
     """Create a table, with its first files, in one commit; returns its version, 0.
 
-    Raises CommitConflict if a log exists already, else as `Creation.of`.
+    Raises CommitConflict if a log exists already, otherwise as `Creation.of`.
     """
     made = Creation.of(
         None,
@@ -253,7 +253,7 @@ _OF_A_LOG = (SINCE_VERSION, SINCE_TIME, "delta.requireCheckpointProtectionBefore
 
 
 def own_configuration(source: Snapshot, row_columns: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties of a new table that is made of `source`.
+    """Return the properties of a new table that is made from `source`.
 
     Its properties that name the columns for materialized row ids come from `row_columns`.
     """

@@ -1,4 +1,4 @@
-"""Which files an overwrite removes from a table: all, or those of some partitions.
+"""Choose the files that an overwrite removes from a table: all, or those of some partitions.
 
 A replacement takes the new files and returns a predicate of partition values. The overwrite applies
 it to the old files and to those of concurrent commits.

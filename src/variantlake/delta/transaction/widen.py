@@ -1,4 +1,4 @@
-"""Wider types for columns: existing files keep their types, and readers convert.
+"""Widen the types of columns: existing files keep their types, and readers convert.
 
 Spec: PROTOCOL, "Type Widening".
 """

@@ -63,9 +63,9 @@ def is_lasting(
 ) -> bool:
     """Whether an equal request may get the same answer.
 
-    Not if the request goes through the data source, which names no version, if a join is in the
-    plan, whose values may come from another table, or if a table has CHAR columns, whose reading
-    depends on settings that are not in the request.
+    False in three cases: the request goes through the data source, which names no version; the plan
+    has a join, whose values may come from another table; or a table has CHAR columns, whose reading
+    depends on settings outside the request.
     """
     return not (
         any("options" in relation for relation in relations)

@@ -1,6 +1,7 @@
 """Relations in Spark's plans that stand for versions of tables.
 
-The rule reads of them what a query needs. Without the rule, or if it fails, they give all rows.
+The rule reads from them only what a query needs. Without the rule, or if it fails, they return all
+rows.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _relations: weakref.WeakValueDictionary[int, TableRelation] = weakref.WeakValueD
 
 
 class TableRelation:
-    """One read of a table version in a plan: a `Supplier` for the JVM, which gives all rows.
+    """One read of a table version in a plan: a `Supplier` for the JVM, which returns all rows.
 
     The plan keeps it alive. `tables` plans the scans, `source` is how the query names the table.
     """
@@ -45,7 +46,7 @@ class TableRelation:
     def get(self) -> JavaObject:
         """Return the rows for the JVM. Raises RuntimeError for a BaseException such as Ctrl-C.
 
-        py4j takes only an Exception to the JVM.
+        py4j passes only an Exception on to the JVM.
         """
         try:
             return dataset_of(self.rows())
