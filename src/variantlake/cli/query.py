@@ -48,10 +48,10 @@ _BY_DUCKDB = "--engine duckdb runs it, by DuckDB's own rules"
 
 
 class Report(Protocol):
-    """What `explain` gives, of either engine."""
+    """The result of `explain`, of any engine."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON-ready values."""
+        """Return JSON-ready values."""
 
 
 def query(
@@ -105,7 +105,7 @@ def query(
 
 
 def check_is_no_query(table: str) -> None:
-    """Raise BadParameter for a query that stands where a table is expected."""
+    """Raise BadParameter for a query in place of a table."""
     if re.match(r"\s*(select|with|from)\s", table, re.IGNORECASE):
         raise typer.BadParameter(
             "a table comes before the query: variantlake query TABLE 'SELECT …'"
@@ -113,9 +113,9 @@ def check_is_no_query(table: str) -> None:
 
 
 def sql_text(sql: str | None, file: str | None) -> str:
-    """The text of a query, from the argument, a file or standard input.
+    """Read the text of a query from the argument, a file or standard input.
 
-    Raises BadParameter, InvalidQuery for what is not text, OSError.
+    Raises BadParameter, InvalidQuery for input that is not text, OSError.
     """
     if (sql is None) == (file is None):
         raise typer.BadParameter("give the query as 'SQL', or a file of it by -f")
@@ -142,7 +142,7 @@ def run_query(
     output: str | None = None,
     explain: bool = False,
 ) -> None:
-    """Run a query of tables by their names and print what it gives, and what ran it."""
+    """Run a query of tables by their names; print its rows, and the engine that ran it."""
     reports: list[Report] = []
     if engine is QueryEngine.DUCKDB:
         stream = next(iter(tables.values())).sql(sql, engine="duckdb", tables=tables)
@@ -167,7 +167,7 @@ def run_query(
 def _local(
     tables: dict[str, vl.Table], sql: str, engine: QueryEngine, form: OutputFormat
 ) -> tuple[tuple[LocalQuery, Printer] | None, VariantLakeError | None]:
-    """The result of the local engine, or why only Spark runs it.
+    """Return the result of the local engine, or the reason why Spark must run the query.
 
     Raises UnsupportedFeature and InvalidQuery if no other engine may run it.
     """
@@ -176,7 +176,7 @@ def _local(
     required = engine is QueryEngine.LOCAL
     refusal: VariantLakeError | None = None
     try:
-        # Left to choose, it takes no timestamp that Spark may read in another zone than UTC.
+        # With the engine `auto`, refuse timestamps that Spark may read in another zone than UTC.
         name, parsed = read_query(
             sql,
             {name: table.schema for name, table in tables.items()},
@@ -187,11 +187,11 @@ def _local(
         if required or all(shows(column.type) for column in found.schema):
             return (found, Printer(LocalRows(found), form)), None
     except UnsupportedFeature as error:
-        if "--version" not in (error.cli_hint or ""):  # that says what to write
+        if "--version" not in (error.cli_hint or ""):  # that hint is better
             error.cli_hint = f"--engine spark runs it; {_BY_DUCKDB}"
         refusal = error
     except InvalidQuery as error:
-        # Spark reads texts that our parser does not. Else it would say the same.
+        # Spark parses some text that our parser does not; for other text it would fail, too.
         refusal = error
         word = first_word(sql)
         if parses(sql) or (word not in QUERIES and did_you_mean(word, QUERIES)):
@@ -202,7 +202,7 @@ def _local(
 
 
 def parses(sql: str) -> bool:
-    """Whether our parser reads a text, whatever it means."""
+    """Whether our parser accepts a text."""
     try:
         parse_select(sql)
     except InvalidQuery:
@@ -219,7 +219,7 @@ def _run_spark(
     output: str | None,
     reports: list[Report] | None,
 ) -> None:
-    """Print what Spark gives; `reports` gets what it read."""
+    """Print the rows of Spark; `reports` gets the explanation of its reads."""
     if any(vl.Table.open(table.uri).version != table.version for table in tables.values()):
         hint = "write FROM t VERSION AS OF 3, without --version and --timestamp"
         raise refusal or UnsupportedFeature("Spark reads older versions by the text", cli_hint=hint)
@@ -232,7 +232,7 @@ def _run_spark(
 
 
 class _SparkRows:
-    """The rows of a DataFrame, as Spark itself writes them."""
+    """The rows of a DataFrame, in Spark's text and JSON."""
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame
@@ -250,7 +250,7 @@ class _SparkRows:
 
 
 def _print_report(report: Report, *, as_json: bool) -> None:
-    """What was read and skipped, beside the rows: on stderr."""
+    """Print on stderr what was read and skipped."""
     if as_json:
         sys.stderr.write(escaped(json.dumps(report.to_dict(), ensure_ascii=False)) + "\n")
         return

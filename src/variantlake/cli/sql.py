@@ -101,7 +101,7 @@ def sql(
 
 
 def _named(text: str, version: int | str | None, timestamp: str | None) -> tuple[str, vl.Table]:
-    """A table and its name: the one that is given, of the configuration, or its own."""
+    """Open a table, and return its name: the given one, that in the configuration, or its own."""
     known = named_tables()
     name, equals, location = text.partition("=")
     if not equals or not name.isidentifier():
@@ -111,7 +111,7 @@ def _named(text: str, version: int | str | None, timestamp: str | None) -> tuple
 
 
 class _Prompt(cmd.Cmd):
-    """Lines of queries, and commands that begin with a dot."""
+    """A prompt for lines of queries, and for commands that begin with a dot."""
 
     prompt = "variantlake> "
 
@@ -127,7 +127,7 @@ class _Prompt(cmd.Cmd):
         self._completions: list[str] = []
 
     def loop(self) -> None:
-        """Read and run lines until the end of input; an error ends no prompt."""
+        """Read and run lines until the end of input; errors do not end the prompt."""
         names = ", ".join(self._tables)
         print_note(f"Tables: {names}. A query ends with a semicolon; .help lists commands.")
         while True:
@@ -137,12 +137,12 @@ class _Prompt(cmd.Cmd):
             except KeyboardInterrupt:
                 sys.stderr.write("\n")
                 self._begin_again()
-            except Exception as error:  # noqa: BLE001 - said, and the prompt goes on
+            except Exception as error:  # noqa: BLE001 - print it, and go on
                 print_error(error)
                 self._begin_again()
 
     def take(self, line: str) -> None:
-        """A line of a query; the query runs at its semicolon. Raises as `run_query`."""
+        """Add a line of a query, which runs at its semicolon. Raises as `run_query`."""
         self._lines.append(line.rstrip())
         self.prompt = "        ...> "
         text = "\n".join(self._lines).strip()
@@ -169,7 +169,7 @@ class _Prompt(cmd.Cmd):
         return False
 
     def emptyline(self) -> bool:
-        """Nothing: a line without text repeats no query."""
+        """Do nothing: an empty line must not repeat a query."""
         return False
 
     def _command(self, name: str, rest: str) -> bool:
@@ -203,7 +203,7 @@ class _Prompt(cmd.Cmd):
         print_rows([name, "type"], [*columns, *_paths(table)])
 
     def completenames(self, text: str, *_ignored: object) -> list[str]:
-        """What may stand where the cursor is."""
+        """Return the completions at the cursor."""
         if not self._completions:
             self._completions = [*_WORDS, *self._tables]
             for table in dict.fromkeys(map(id, self._tables.values())):
@@ -225,7 +225,7 @@ _HELP = """.tables                           the tables and their versions
 
 
 def _paths(table: vl.Table) -> list[tuple[str, str]]:
-    """The typed paths of VARIANT columns, as a query writes them, and their types."""
+    """Return the typed paths of VARIANT columns, as a query writes them, and their types."""
     log = LogFiles(table.snapshot)
     found = []
     for column in table.schema.variant_columns(physical=True):
@@ -242,10 +242,10 @@ def _paths(table: vl.Table) -> list[tuple[str, str]]:
 
 @contextlib.contextmanager
 def _history() -> Iterator[None]:
-    """Lines of earlier prompts while the block runs, kept for the user alone."""
+    """Provide the lines of earlier prompts in the block; only the user can read their file."""
     try:
         import readline
-    except ImportError:  # Python without it: lines are read as they are
+    except ImportError:  # without it, there is no history
         yield
         return
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"

@@ -1,4 +1,4 @@
-"""What commands print, and the sessions that they start.
+"""Print the output of commands, and start their sessions.
 
-In: values, rows, counts. Out: tables, JSON lines and notes, with nothing raw of the data's.
+In: values, rows, counts. Out: tables, JSON lines and notes, in which data is always escaped.
 """

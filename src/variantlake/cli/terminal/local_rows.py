@@ -1,4 +1,4 @@
-"""Rows of the local engine as Spark would write them: as text, and as JSON."""
+"""Write rows of the local engine as text and JSON, in the form of Spark."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class CutRows(ArrowStream):
 
     @property
     def schema(self) -> pa.Schema:
-        """That of the batches."""
+        """The schema of the batches."""
         return self._schema
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The batches, the last one cut."""
+        """Yield the batches, and cut the last one."""
         left = self._limit
         for batch in self._batches if left else ():
             yield batch.slice(0, left)
@@ -37,14 +37,14 @@ class CutRows(ArrowStream):
 
 
 class LocalRows:
-    """The result of a query or a scan. `names` are those that Spark gives."""
+    """The result of a query or a scan. `names` are those of Spark."""
 
     def __init__(self, scan: ArrowStream) -> None:
         self.scan = scan
         self.names = scan.schema.names
 
     def text(self) -> Rows:
-        """The rows, each value as text; None for NULL."""
+        """Yield the rows, each value as text; None for NULL."""
         for batch in self._pieces():
             columns = [
                 texts(name, column).to_pylist()
@@ -53,22 +53,22 @@ class LocalRows:
             yield from zip(*columns, strict=True)
 
     def arrow(self) -> pa.RecordBatchReader:
-        """All rows. Raises as the scan."""
+        """Return all rows. Raises as the scan."""
         return self.scan.to_reader()
 
     def json(self) -> Iterator[str]:
-        """Every row as a JSON object, NULLs included."""
+        """Yield every row as a JSON object, with NULLs."""
         for batch in self._pieces():
             yield from json_lines(batch).to_pylist()
 
     def _pieces(self) -> Iterator[pa.RecordBatch]:
-        """Few rows at a time: the first ones are printed at once."""
+        """Yield few rows at a time, so that the first ones are printed at once."""
         for batch in self.scan.to_batches():
             for start in range(0, batch.num_rows, _PIECE_ROWS):
                 yield batch.slice(start, _PIECE_ROWS)
 
 
 def shows(type_: pa.DataType) -> bool:
-    """Whether a column's text is the same here and in Spark, whatever the time zone is."""
+    """Whether a column's text is the same here and in Spark in any time zone."""
     nested = pa.types.is_nested(type_) and type_ != VARIANT_TYPE
     return not nested and not pa.types.is_timestamp(type_)

@@ -1,4 +1,4 @@
-"""A Spark of the command's own."""
+"""Start a local Spark for a command."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ T = TypeVar("T")
 
 
 def load_by(engine: Engine, here: Callable[[], T], by_spark: Callable[[Any], T]) -> T:
-    """As `run_by`, for what this process does as well as Spark: no error starts one."""
+    """Run as `run_by` does, for work that this process can always do: errors start no Spark."""
     return run_by(Engine.LOCAL if engine is Engine.AUTO else engine, here, by_spark)
 
 
 def run_by(engine: Engine, here: Callable[[], T], by_spark: Callable[[Any], T]) -> T:
-    """What `here` gives, or a local Spark if that is asked for.
+    """Run `here`, or `by_spark` in a local Spark if the engine is Spark.
 
-    Left to choose, also if `here` raises UnsupportedFeature. Raises as both, and MissingDependency.
+    With the engine AUTO, Spark also runs if `here` raises UnsupportedFeature. Raises as both, and
+    MissingDependency.
     """
     refusal = None
     if engine is not Engine.SPARK:
@@ -38,10 +39,10 @@ def run_by(engine: Engine, here: Callable[[], T], by_spark: Callable[[Any], T]) 
 
 @contextmanager
 def spark_session(refusal: VariantLakeError | None = None, *, instead: str = "") -> Iterator[Any]:
-    """A local session, stopped at the end; `refusal` is why it is needed, which a note says.
+    """Start a local session for the block; a note tells `refusal`, the reason for it.
 
-    `instead` is what runs it without Spark. If PySpark or Java is missing, it raises `refusal`;
-    without one MissingDependency.
+    `instead` is a hint on another way to run the work. If PySpark or Java is missing, this raises
+    `refusal`, or without one MissingDependency.
     """
     with ExitStack() as stack:
         try:

@@ -1,4 +1,4 @@
-"""What the package logs, on stderr: warnings, and more if that is asked for."""
+"""Print the package's log on stderr: warnings, and more on request."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from variantlake.logs import NAME
 
 
 class _Visible(logging.Formatter):
-    """Lines in which nothing acts on a terminal: they hold names of files.
+    """Formats lines without control characters for the terminal, which names of files may have.
 
-    A warning among a command's own words is a sentence; a log has times.
+    A warning in the output of a command is a sentence; a log has times.
     """
 
     def __init__(self, *, is_log: bool) -> None:

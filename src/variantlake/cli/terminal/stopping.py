@@ -1,4 +1,4 @@
-"""Commands that run until they are told to stop."""
+"""Stop commands that run until a signal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from variantlake.logs import logger
 
 @contextmanager
 def stopping(what: str) -> Iterator[threading.Event]:
-    """SIGTERM and the first Ctrl-C ask for an end after the round, a second one ends it at once."""
+    """Set an event at SIGTERM or the first Ctrl-C, to end after the round. Another ends at once."""
     stop = threading.Event()
 
     def ask(number: int, _frame: object) -> None:

@@ -1,5 +1,5 @@
-"""Converting Parquet files into a table: added where they lie, copied, or rewritten.
+"""Convert Parquet files into a table: add them in place, copy them, or rewrite them.
 
-In: files, globs or folders, and a request. Out: one commit, or nothing; a dry run says which.
-Planned in `plan`, run task by task by threads or Spark's executors, committed in `convert`.
+In: files, globs or folders, and a request. Out: one commit, or the plan of a dry run. `plan` plans
+a conversion, threads or Spark's executors run its tasks, and `convert` commits it.
 """

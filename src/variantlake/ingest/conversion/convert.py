@@ -1,8 +1,8 @@
-"""Parquet files into a Delta table: planned here, run in tasks, committed here in one commit.
+"""Convert Parquet files into a Delta table: plan here, run in tasks, and commit here once.
 
-Files in the published layout stay as they are: added where they lie when that is below the table's
-root, else copied byte for byte. All others are rewritten, their Variants shredded: columns of
-Spark's older layout, Variants that are not marked, JSON text. See `plan`.
+Files in the published layout stay as they are: they are added in place if they are below the
+table's root, else copied byte for byte. Other files are rewritten and their Variants shredded:
+columns of Spark's older layout, Variants that are not marked, JSON text. See `plan`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from variantlake.writing.files import new_load_id
 from variantlake.writing.options.load_options import LoadOptions
 
 GROUP_BYTES = 128 << 20
-"""Bytes of files that one task converts, about."""
+"""About the bytes of files that one task converts."""
 
 _READERS = 8
 
@@ -70,27 +70,27 @@ def convert(
     """Convert Parquet files into a Delta table, in one commit, in this process.
 
     Args:
-        table: The table's location; it is made, with the files' columns, if there is none. A
-            folder that holds the files themselves becomes a table in place.
+        table: The table's location; a missing table is created with the files' columns. A folder
+            that holds the files becomes a table in place.
         sources: Files, globs or folders of Parquet files, on a disk or in an object store.
         json_columns: Columns of JSON text that become Variants.
-        variant_columns: Groups to read as Variants although neither a mark nor their members say
-            so.
-        shredding: DDL for the Variants of files that are rewritten, for all columns or by column.
-            None takes the table's own schema, else that of the first file which is shredded, else
-            one inferred from the first rows.
-        properties: Table properties for a table that is made here.
+        variant_columns: Groups to read as Variants although neither a mark nor their members show
+            it.
+        shredding: DDL for the Variants of rewritten files, for all columns or by column. None means
+            the table's schema, else that of the first shredded file, else one inferred from the
+            first rows.
+        properties: Table properties for a table that the conversion creates.
         partition_by: Columns whose values are in the names of folders, `"day DATE"` for
             `day=2026-01-31`, one or several, in the order of the folders. The folder of the files
             becomes a partitioned table in place, and no file is rewritten.
-        rewrite: Rewrite files too that could be added as they are.
-        truncate_timestamps: Cut the digits of timestamps below microseconds, which a table does
-            not hold; without it they are an error, which a dry run finds too.
-        dry_run: Say what would be done with each file, and do nothing.
-        skip_empty: Files of zero bytes beside others are skipped and counted, else refused.
+        rewrite: Also rewrite files that could be added as they are.
+        truncate_timestamps: Truncate timestamps to microseconds, the unit of tables; else further
+            digits are an error, which a dry run finds too.
+        dry_run: Only return the action for each file.
+        skip_empty: Skip and count files of zero bytes among others; else refuse them.
         progress: Called a few times a second while files are converted.
         commit_properties: As for `Table.append`.
-        storage_options: How the buckets of table and files are reached, as for `Table.open`.
+        storage_options: Options to access the buckets of table and files, as for `Table.open`.
 
     Raises:
         MissingSource, MalformedFile, MalformedVariant, InvalidJson: A file that is missing or bad,
@@ -98,9 +98,9 @@ def convert(
         InvalidSchema: Columns that the table does not have or cannot hold.
         InvalidValue: A folder that is a Delta table.
         NotADeltaTable: The location holds other files and no log.
-        UnsupportedFeature: A partitioned table, Variants inside of other columns, and what we do
-            not write.
-        CommitConflict: Another writer changed the table in a way that contradicts this.
+        UnsupportedFeature: A partitioned table, Variants inside other columns, or a feature that we
+            do not write.
+        CommitConflict: Another writer changed the table in a way that contradicts the conversion.
     """
     files = specs(sources)
     reach_with([table, *files], storage_options)
@@ -192,7 +192,7 @@ def run_convert(
 
 
 def _groups(steps: Sequence[Step], parallelism: int) -> tuple[tuple[Step, ...], ...]:
-    """The files of each task, in order."""
+    """Group the files by task, in order."""
     total = sum(step.size for step in steps)
     limit = min(GROUP_BYTES, total // max(parallelism, 1) + 1)
     return tuple(packed(steps, lambda step: step.size, limit))

@@ -1,4 +1,4 @@
-"""A folder of Parquet files becomes a partitioned table where it is.
+"""Make a partitioned table of a folder of Parquet files, in place.
 
 The values of the partition columns are in the names of folders, `day=2026-01-31`. No file is
 rewritten, since that would leave the old ones in folders of the table.
@@ -45,11 +45,11 @@ from variantlake.writing.options.load_options import LoadOptions
 from variantlake.writing.table_write import TableWrite
 
 Moment = Callable[[str], dt.datetime]
-"""The time that a text is, by the time zone of whoever reads it. Raises InvalidQuery for none."""
+"""Parses a time in the reader's time zone. Raises InvalidQuery for other text."""
 
 
 _NOT_IN_PLACE = ("json_columns", "variant_columns", "shredding", "rewrite", "truncate_timestamps")
-"""Options of a conversion that rewrites files."""
+"""Options of conversions that rewrite files."""
 
 
 def convert_in_place(sources: Sequence[SourceSpec], table: str, request: Request) -> ConvertResult:
@@ -93,12 +93,11 @@ def convert_folder(
 ) -> ConvertResult:
     """Make a table of a folder's files, in one commit; `partitions` are columns of its folders.
 
-    `moment` reads the values of TIMESTAMP columns. `properties` are those of the table. A dry run
-    says what would be done with each file, and does nothing.
+    `moment` parses the values of TIMESTAMP columns. `properties` are those of the table. A dry run
+    only returns the action for each file.
 
-    Raises InvalidSchema for files in other folders, InvalidValue for a folder that is not a value
-    of its column, UnsupportedFeature for files that a table cannot have as they are, and as
-    `convert`.
+    Raises InvalidSchema for files in other folders, InvalidValue for a folder without a value of
+    its column, UnsupportedFeature for files that a table cannot have as they are, and as `convert`.
     """
     started = time.perf_counter()
     for field in partitions.fields:
@@ -141,7 +140,7 @@ def convert_folder(
 
 
 def _with_partitions(files: list[ConvertedFile], partitions: StructType) -> StructType:
-    """The columns of all files, those of the folders last."""
+    """Return the columns of all files, followed by those of the folders."""
     schema = merged_schema(files)
     names = {field.name.lower() for field in partitions.fields}
     for field in schema.fields:
@@ -151,7 +150,7 @@ def _with_partitions(files: list[ConvertedFile], partitions: StructType) -> Stru
 
 
 def _values(step: Step, partitions: StructType, moment: Moment | None) -> dict[str, str | None]:
-    """The partition values in a file's path below the table, as the log writes them."""
+    """Return the partition values in a file's path, in the form of the log."""
     folders = [folder.partition("=") for folder in step.inside.split("/")[:-1]]
     names = [urllib.parse.unquote(name).lower() for name, _, _ in folders]
     if names != [field.name.lower() for field in partitions.fields] or not all(

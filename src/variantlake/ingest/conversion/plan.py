@@ -1,8 +1,8 @@
-"""What converting Parquet files into a table does with each of them: added as it is, or rewritten.
+"""Plan the conversion of Parquet files into a table: add each file as it is, or rewrite it.
 
-A file whose Variant columns are in the published layout and marked as VARIANT needs no rewriting
-if its columns are those of the table: it is added to the log, with statistics from its footer.
-All others are read and written anew.
+A file need not be rewritten if its columns are those of the table, and its Variant columns have the
+published layout and are marked as VARIANT. The log then gets it with statistics from its footer.
+All other files are rewritten.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _PARTITION_FOLDER = re.compile(r"[^=]+=")
 
 
 class Action(enum.StrEnum):
-    """What is done with a file."""
+    """The action for a file."""
 
     ADD = "add"
     COPY = "copy"
@@ -66,9 +66,9 @@ class Action(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One file: what is done with it and why. `size` in bytes, `path` absolute.
+    """The action for one file, and its reason. `size` is in bytes, `path` absolute.
 
-    `inside` is the path below the table's root of a file that is there already, else empty.
+    `inside` is the path from the table's root if the file is already below it, else empty.
     """
 
     path: str
@@ -81,9 +81,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class ConvertedFile:
-    """A Parquet file as its footer shows it.
+    """A Parquet file, described from its footer.
 
-    `arrow` is what reading it gives, `schema` the columns of a table for that, all nullable;
+    `arrow` is the schema of its rows, `schema` has the columns of a table for them, all nullable;
     `variants` are its Variant columns by name. `json` names the columns that hold JSON text.
     """
 
@@ -96,18 +96,18 @@ class ConvertedFile:
     json: frozenset[str]
 
     def shredding(self, column: str) -> ShreddingSchema | None:
-        """How the file shreds a column; None if it does not."""
+        """Return the shredding of a column in the file; None if it is not shredded."""
         group = self.variants.get(column)
         is_shredded = group is not None and not isinstance(group.schema.root, Untyped)
         return group.schema if group is not None and is_shredded else None
 
 
 def find_sources(sources: SourceSpec | Iterable[SourceSpec]) -> tuple[Source, ...]:
-    """The Parquet files that are named.
+    """Find the named Parquet files.
 
-    Raises MissingSource as `expand`; InvalidValue for the folder of a Delta table, or
-    a glob in it: files may lie there that were removed; UnsupportedFeature for folders like
-    `day=1`, whose names are values of a column.
+    Raises MissingSource as `expand`; InvalidValue for the folder of a Delta table, or a glob in it,
+    since removed files may still be there; UnsupportedFeature for folders like `day=1`, whose names
+    are values of a column.
     """
     given = specs(sources)
     found = expand(given, PARQUET)
@@ -136,7 +136,7 @@ def find_sources(sources: SourceSpec | Iterable[SourceSpec]) -> tuple[Source, ..
 
 
 def _folder_of(given: str) -> str:
-    """A folder that is named, or the one that a glob begins with."""
+    """Return a named folder, or the one at the start of a glob."""
     if is_local(given):
         given = str(Path(local_path(given)).absolute())
     return given if os.path.lexists(given) else FilePattern.below(given)[0] or "/"
@@ -145,10 +145,10 @@ def _folder_of(given: str) -> str:
 def read_source(
     source: Source, json_columns: Collection[str], variant_columns: Collection[str]
 ) -> ConvertedFile:
-    """Look at one file.
+    """Read the schema of one file.
 
-    Raises MalformedFile for what is not a Parquet file, InvalidSchema for columns that a table
-    cannot have, UnsupportedFeature for Variants inside of other columns.
+    Raises MalformedFile for a file that is not Parquet, InvalidSchema for columns that a table
+    cannot have, UnsupportedFeature for Variants inside other columns.
     """
     with in_file(source.path):
         with VariantFile(source.path, variant_columns=variant_columns) as file:
@@ -177,9 +177,9 @@ def read_source(
 
 
 def _storable(arrow: pa.Schema, footer: Footer) -> pa.Schema:
-    """The schema with timestamps of nanoseconds as micros: a table has no others.
+    """Change timestamps to microseconds, the only unit of tables.
 
-    INT96, which old Spark writes, is an instant though nothing says so.
+    INT96, which old versions of Spark write, is an instant, although the file does not tell.
     """
     leaves = {
         top.name: (footer.leaves[leaf].node for leaf in top.leaves())
@@ -196,7 +196,7 @@ def _storable(arrow: pa.Schema, footer: Footer) -> pa.Schema:
 
 
 def _in_micros(kind: Any, leaves: Iterator[SchemaNode]) -> Any:
-    """The type with its timestamps as a table's; `leaves` are those of the file."""
+    """Change the timestamps of a type to those of tables; `leaves` are those of the file."""
     if isinstance(kind, pa.StructType):
         return pa.struct([each.with_type(_in_micros(each.type, leaves)) for each in kind])
     if isinstance(kind, pa.MapType):
@@ -211,7 +211,7 @@ def _in_micros(kind: Any, leaves: Iterator[SchemaNode]) -> Any:
 
 
 def merged_schema(files: Sequence[ConvertedFile]) -> StructType:
-    """The columns of all files. Raises InvalidSchema, naming the file, if two disagree."""
+    """Return the columns of all files. Raises InvalidSchema, naming the file, if two disagree."""
     fields: dict[str, StructField] = {}
     for file in files:
         for field in file.schema.fields:
@@ -228,10 +228,10 @@ def merged_schema(files: Sequence[ConvertedFile]) -> StructType:
 def open_target(
     location: str, files: Sequence[ConvertedFile], properties: Mapping[str, str]
 ) -> TableWrite:
-    """The table at `location`, or the new one that the files make.
+    """Open the table at `location`, or prepare a new one with the files' columns.
 
-    Raises NotADeltaTable for a folder that holds something else than the files, InvalidSchema for
-    columns that the table does not have, UnsupportedFeature for a partitioned table.
+    Raises NotADeltaTable for a folder that holds other files, InvalidSchema for columns that the
+    table does not have, UnsupportedFeature for a partitioned table.
     """
     store = open_store(location)
     try:
@@ -281,10 +281,10 @@ def plan_steps(
     rewrite: bool,
     keeps_old_times: bool = False,
 ) -> tuple[Step, ...]:
-    """What to do with each file. `keeps_old_times` leaves INT96 as it is stored."""
+    """Plan the action for each file. `keeps_old_times` leaves INT96 as it is stored."""
     known: frozenset[str] = frozenset()
     if target.snapshot is not None:
-        # Other writers may escape more of a path than we do, or write it from the disk's root.
+        # Other writers may escape more characters of a path than we do, or use absolute paths.
         paths: Any = decoded_paths(target.snapshot.files["path"]).to_pylist()
         whole = map(target.snapshot.location, absolute_paths(target.snapshot.files))
         known = frozenset(paths).union(_inside(target.store, path) for path in whole)
@@ -297,7 +297,7 @@ def plan_steps(
 def _plan_step(
     file: ConvertedFile, target: TableWrite, known: Collection[str], reason: str
 ) -> Step:
-    """What to do with a file; `reason` is why it must be rewritten, if it must."""
+    """Plan the action for a file; `reason` tells why it must be rewritten, empty if it need not."""
     inside = _inside(target.store, file.source.path)
     step = Step(file.source.path, file.source.size, file.rows, Action.REWRITE, "", inside)
     if inside and inside in known:
@@ -312,7 +312,7 @@ def _plan_step(
 
 
 def _why_not_as_it_is(file: ConvertedFile, *, target: TableWrite, keeps_old_times: bool) -> str:
-    """Why the file cannot be a file of the table; empty when it can."""
+    """Return why the file cannot be a file of the table; empty if it can."""
     if file.json:
         return f"column {min(file.json)!r} is JSON text"
     for name, group in file.variants.items():
@@ -336,11 +336,11 @@ def _why_not_as_it_is(file: ConvertedFile, *, target: TableWrite, keeps_old_time
 
 
 def _is_plain(node: SchemaNode, kind: DataType, *, keeps_old_times: bool) -> bool:
-    """Whether every reader of tables takes the column as stored: times in micros, no INT96.
+    """Whether every reader of tables can read the column as stored: times in micros, no INT96.
 
     `keeps_old_times` allows INT96, as Delta Spark does in a folder that becomes a table.
 
-    A column without a type (VOID) stands in no file.
+    A column without a type (VOID) must not be in a file.
     """
     if isinstance(kind, VariantType):
         return True
@@ -373,7 +373,7 @@ def _why_not_by_mapping(file: ConvertedFile, target: TableWrite) -> str:
 
 
 def _inside(store: Store, path: str) -> str:
-    """The path below the table's root, empty for a file elsewhere."""
+    """Return the path from the table's root, empty for a file elsewhere."""
     if not isinstance(store, LocalStore):
         root = f"{_plain(store.uri)}/"
         return _plain(path).removeprefix(root) if _plain(path).startswith(root) else ""
@@ -384,7 +384,7 @@ def _inside(store: Store, path: str) -> str:
 
 
 def _plain(url: str) -> str:
-    """A URL by the one name that S3 has here."""
+    """Write the URLs of S3 with one scheme."""
     return f"s3://{url[6:]}" if url.startswith("s3a://") else url
 
 
@@ -393,7 +393,7 @@ def _nullable(schema: StructType) -> StructType:
 
 
 def nullable_type(kind: DataType) -> DataType:
-    """The type without names' metadata and without what may be null."""
+    """Remove field metadata and NOT NULL from a type."""
     if isinstance(kind, StructType):
         return StructType(tuple(StructField(f.name, nullable_type(f.type)) for f in kind.fields))
     if isinstance(kind, ArrayType):

@@ -1,7 +1,4 @@
-"""What a caller asks of a conversion.
-
-The keywords are those of `convert`, here and on Spark.
-"""
+"""The options of a conversion: the keywords of `convert`, here and on Spark."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from variantlake.writing.options.keywords import check_keywords, names_of
 
 
 class ConvertKeywords(CommitKeywords, total=False):
-    """The keywords that converting here and on Spark share; their meaning is that of `convert`."""
+    """The keywords of conversions, here and on Spark; `convert` explains them."""
 
     json_columns: Collection[str]
     variant_columns: Collection[str]
@@ -29,7 +26,7 @@ class ConvertKeywords(CommitKeywords, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What was asked for; see `convert`."""
+    """The options of one conversion; see `convert`."""
 
     json_columns: tuple[str, ...] = ()
     variant_columns: tuple[str, ...] = ()
@@ -43,10 +40,10 @@ class Request:
 
     @classmethod
     def of(cls, **keywords: Unpack[ConvertKeywords]) -> Self:
-        """The request as users give it. Raises InvalidValue for an option that cannot be."""
+        """Make a request of users' keywords. Raises InvalidValue for a wrong option."""
         given: dict[str, Any] = {name: each for name, each in keywords.items() if each is not None}
         by_column = isinstance(keywords.get("shredding"), Mapping)
-        without = {**keywords, "shredding": None}  # which is not text if it is by column
+        without = {**keywords, "shredding": None}  # it is not text if it is by column
         check_keywords(without if by_column else keywords, ConvertKeywords.__annotations__)
         for name in ("json_columns", "variant_columns", "partition_by"):
             given[name] = names_of(name, given.get(name, ()))

@@ -1,4 +1,4 @@
-"""What a conversion did, or would do."""
+"""The result of a conversion."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from variantlake.ingest.conversion.plan import Step
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ConvertResult(LoadCounts):
-    """What was done with which file, or would be.
+    """The result of a conversion, or of its dry run.
 
-    `steps` says of each source what becomes of it, and why. `shredding` is the DDL of each Variant
-    column that has rewritten files.
+    `steps` are the actions for the sources, with their reasons. `shredding` is the DDL of each
+    Variant column that has rewritten files.
     """
 
     steps: tuple[Step, ...] = ()
 
     @classmethod
     def of(cls, done: LoadResult, steps: tuple[Step, ...], shredding: Mapping[str, str]) -> Self:
-        """The result of a conversion that is committed."""
+        """Make the result of a committed conversion."""
         return cls(
             version=done.version,
             seconds=done.seconds,

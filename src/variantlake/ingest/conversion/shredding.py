@@ -1,4 +1,4 @@
-"""The shredding of a conversion's columns: asked for, the table's own, a file's, or inferred."""
+"""Choose the shredding of a conversion's columns: requested, the table's, a file's, or inferred."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from variantlake.writing.table_write import UNSHREDDED, TableWrite
 def with_shredding(
     target: TableWrite, files: Sequence[ConvertedFile], steps: Sequence[Step], request: Request
 ) -> tuple[TableWrite, list[tuple[StructField, ShreddingSchema]]]:
-    """The schemas of the columns that have rewritten files; the table keeps them."""
+    """Choose schemas for the columns that have rewritten files, and store them in the table."""
     rewritten = [
         file for file, step in zip(files, steps, strict=True) if step.action is Action.REWRITE
     ]
@@ -59,7 +59,7 @@ def _check_requested(
 
 
 def _schema_of_files(files: Sequence[ConvertedFile], column: str) -> ShreddingSchema | None:
-    """How the first file that shreds the column does it, if that may be written."""
+    """Return the schema of the first file that shreds the column in a way that we may write."""
     for file in files:
         schema = file.shredding(column)
         if schema is None:
@@ -73,7 +73,7 @@ def _schema_of_files(files: Sequence[ConvertedFile], column: str) -> ShreddingSc
 
 
 def _inferred(file: ConvertedFile, own: StructField, target: TableWrite) -> ShreddingSchema:
-    """From the first rows of a file; what is bad in them is for who rewrites it."""
+    """Infer a schema from the first rows of a file; the task that rewrites it reports bad rows."""
     options = target.inference(own.physical_name, InferenceOptions())
     with in_file(file.source.path):
         for batch in iter_batches(file.source.path, columns=[own.name]):

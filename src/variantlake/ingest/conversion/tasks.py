@@ -1,6 +1,6 @@
-"""The tasks of a conversion: each adds, copies or rewrites its files.
+"""The tasks of a conversion, which add, copy or rewrite their files.
 
-What rewriting a file would refuse is found by a dry run too, without writing.
+A dry run also finds values that rewriting a file would refuse, without writing.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from variantlake.writing.files import load_file
 
 
 def check_timestamps(steps: Sequence[Step], request: Request) -> None:
-    """Raise what rewriting files would raise for their timestamps."""
+    """Raise the errors that rewriting files would raise for their timestamps."""
     if request.truncate_timestamps:
         return
     for step in steps:
@@ -49,7 +49,7 @@ def check_timestamps(steps: Sequence[Step], request: Request) -> None:
 
 
 def check_old_times(steps: Sequence[Step], request: Request) -> None:
-    """Raise what rewriting files would raise for dates and timestamps of older writers."""
+    """Raise the errors of rewriting for dates and timestamps of older writers."""
     for step in steps:
         if step.action is not Action.REWRITE:
             continue
@@ -66,7 +66,7 @@ def check_old_times(steps: Sequence[Step], request: Request) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ConvertTask:
-    """What the tasks of one conversion have in common, and the body of each; pickles.
+    """The plan of a conversion, which runs any of its tasks; pickles.
 
     `groups` are the files by task number, `schemas` the shredding by physical name.
     """
@@ -93,7 +93,7 @@ class ConvertTask:
         return TaskResult(tuple(adds), rows)
 
     def _convert_file(self, place: int, step: Step, check: Callable[[], None]) -> TaskResult:
-        """The files that come of one."""
+        """Add, copy or rewrite one file."""
         if step.action is Action.REWRITE:
             return self._rewrite(place, step, check)
         name = step.inside

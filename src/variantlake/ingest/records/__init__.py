@@ -1,5 +1,5 @@
-"""Documents in other forms than JSON: CSV, Avro, MessagePack and BSON, as tapes of Variants.
+"""Read documents in CSV, Avro, MessagePack and BSON into tapes of Variants.
 
-In: a source. Out: its records in order, the bad ones with where they are. Each form is read by a
-library that is well kept, and that only loads of this form need.
+In: a source. Out: its records in order; bad ones with their place. A well-maintained library reads
+each format, and only loads of that format need it.
 """

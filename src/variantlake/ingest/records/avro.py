@@ -1,8 +1,8 @@
-"""Avro object container files. Spec: Avro 1.12, "Object Container Files".
+"""Read Avro object container files. Spec: Avro 1.12, "Object Container Files".
 
-The blocks are read here, so that no length in a file decides how much memory is taken; fastavro
-reads their records. Records are objects; decimals, dates, times, UUIDs are the Variants of their
-types, timestamps those with a zone and local ones those without.
+This module reads the blocks, so that no length in a file can exhaust memory; fastavro reads the
+records in them. Records become objects; decimals, dates, times and UUIDs keep their types.
+Timestamps become timestamps with a zone, local timestamps those without.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ _BAD = (
     ArithmeticError,
     MemoryError,
 )
-"""What fastavro raises for bytes that are not a record."""
+"""The errors of fastavro for bytes that are not a record."""
 
 
 def read_avro(source: Source) -> Iterator[FileRecord]:
-    """The records of a file.
+    """Read the records of a file.
 
-    Behind a bad record no other one of its block can be found: it stands for the rest of the block.
-    Raises MalformedFile for a file that is cut or not Avro, UnsupportedFeature for a schema or a
-    compression that is not read.
+    After a bad record, no other record of its block can be found, so it counts for the rest of the
+    block. Raises MalformedFile for a file that is cut or not Avro, UnsupportedFeature for a schema
+    or a compression that is not supported.
     """
     fastavro = library("fastavro", "avro")
     with opened(source) as file:
@@ -80,7 +80,7 @@ def _bad_record(error: Exception, more: int) -> InvalidValue:
 
 
 def _header(fastavro: Any, source: Source, file: io.BufferedReader) -> tuple[Any, str, bytes]:
-    """The schema, the codec and the mark behind each block."""
+    """Read the schema, the codec and the sync marker."""
     try:
         if file.read(len(_MAGIC)) != _MAGIC:
             raise ValueError("it does not begin as one")
@@ -100,7 +100,7 @@ def _header(fastavro: Any, source: Source, file: io.BufferedReader) -> tuple[Any
 def _block(
     source: Source, file: io.BufferedReader, codec: str, sync: bytes, row: int
 ) -> tuple[int, bytes]:
-    """The records of the next block: how many, and their bytes."""
+    """Read the next block: the number of its records, and their bytes."""
     count, size = _number(file), _number(file)
     if count is None or size is None or count < 0 or size < 0:
         raise MalformedFile("a block is damaged or cut", file=source.label, row=row)
@@ -137,7 +137,7 @@ def _block(
 
 
 def _number(file: BinaryIO) -> int | None:
-    """An integer of variable length, zigzag; None if there is none."""
+    """Read a zigzag integer of variable length; None if there is none."""
     found = 0
     for shift in range(0, 70, 7):
         byte = file.read(1)
@@ -151,7 +151,7 @@ def _number(file: BinaryIO) -> int | None:
 
 def _snappy(packed: bytes) -> bytes:
     size = _number(io.BytesIO(packed))
-    # The length is no zigzag: the number is undone.
+    # Snappy's length is not zigzag: convert the number back.
     length = 0 if size is None else (size << 1 if size >= 0 else (-size << 1) - 1)
     if length > MAX_BYTES:
         raise ValueError("it says it is too long")
@@ -170,21 +170,21 @@ _CODECS: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-# --- Schemas that take no memory without bytes ----------------------------------------------------
+# --- Schemas whose values have bytes --------------------------------------------------------------
 
 
 def _check_schema(schema: Any) -> None:
     """Raise UnsupportedFeature if a few bytes could be a value of any size.
 
-    Items of no bytes (nulls, say) may be as many as an array says; and fastavro is not safe from
-    values that are nested as deep as a schema that names itself allows.
+    An array can claim any number of items without bytes (such as nulls). And with a recursive
+    schema, values may nest deeper than fastavro can handle.
     """
     if _least(schema, {}, ()) == 0:
         raise UnsupportedFeature("the records of the Avro schema have no bytes")
 
 
 def _least(schema: Any, known: dict[str, Any], around: tuple[str, ...]) -> int:
-    """The fewest bytes of a value, 0 or 1. Raises UnsupportedFeature."""
+    """Return 0 if a value may have no bytes, else 1. Raises UnsupportedFeature."""
     if isinstance(schema, list):
         return max(1, *(_least(each, known, around) for each in schema)) if schema else 1
     if isinstance(schema, str):

@@ -1,4 +1,4 @@
-"""BSON documents, one behind the other, as MongoDB dumps a collection. Spec: BSON 1.1.
+"""Read a sequence of BSON documents, as MongoDB dumps a collection. Spec: BSON 1.1.
 
 | BSON                   | Variant                                         |
 |------------------------|-------------------------------------------------|
@@ -25,7 +25,7 @@ _SHORTEST = 5
 
 
 def read_bson(source: Source) -> Iterator[FileRecord]:
-    """The documents of a file. Raises MalformedFile if it is cut, or a length cannot be."""
+    """Read the documents of a file. Raises MalformedFile if it is cut, or has a wrong length."""
     decoder = _BsonDecoder()
     with opened(source) as file:
         row, offset = 0, 0
@@ -51,7 +51,7 @@ def read_bson(source: Source) -> Iterator[FileRecord]:
 
 
 class UniqueKeys(dict[str, Any]):
-    """An object that no key is given to twice."""
+    """An object that refuses a repeated key."""
 
     def __setitem__(self, key: str, value: Any) -> None:
         if key in self:
@@ -80,7 +80,7 @@ class _BsonDecoder:
         self._types = {name: getattr(module, name) for name, module in types.items()}
 
     def value(self, raw: bytes) -> Any:
-        """A document as values of Python. Raises InvalidValue."""
+        """Decode a document to Python values. Raises InvalidValue."""
         try:
             return self._plain(self._bson.decode(raw, self._options))
         except InvalidValue:
@@ -114,6 +114,6 @@ class _BsonDecoder:
 
 
 def _letters(flags: int) -> str:
-    """The options of a regular expression, as BSON writes them."""
+    """Return the options of a regular expression as the letters of BSON."""
     known = {2: "i", 4: "l", 8: "m", 16: "s", 32: "u", 64: "x"}
     return "".join(letter for bit, letter in known.items() if flags & bit)

@@ -1,7 +1,7 @@
-"""CSV with a line of names, read by Arrow: each row as the JSON document that it is.
+"""Read CSV with a line of names by Arrow, and convert each row to a JSON document.
 
-A cell that is a number, `true` or `false` in JSON is one, exactly; an empty cell without quotes is
-left out; all else is a string. A file whose name ends with `.tsv` has tabs.
+A cell that JSON can hold exactly as a number, `true` or `false` becomes that; an empty cell without
+quotes is left out; everything else is a string. A file whose name ends with `.tsv` has tabs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from variantlake.writing.options.row_policies import BadRows
 from variantlake.writing.quarantine import BadRow, BadRowLog
 
 _BLOCK = 8 << 20
-"""Bytes that Arrow reads at a time; a row that is longer is an error."""
+"""The bytes that Arrow reads at a time; a longer row is an error."""
 
 _PIECE = 1 << 20
 
@@ -44,15 +44,15 @@ _BARE = (
     r"|-?(?:0|[1-9][0-9]{0,18})\.[0-9]{1,19}"
     r"|-?[0-9](?:\.[0-9]{1,15})?[eE][+-]?[0-9]{1,2})$"  # what a double tells apart
 )
-"""Cells that are the same value in JSON without quotes."""
+"""Cells that have the same value in JSON without quotes."""
 
 
 def csv_tapes(source: Source, bad_rows: BadRowLog) -> Iterator[Tape]:
-    """The rows of a file as documents; the bad ones go to `bad_rows`.
+    """Read the rows of a file as documents; the bad ones go to `bad_rows`.
 
-    A row is bad that has more or fewer cells than there are names, or is not UTF-8. Raises
-    MalformedFile for a file without names, with a name twice, for a row that is too long, and for
-    a file that ends within a quoted cell.
+    A row is bad if it has more or fewer cells than names, or is not UTF-8. Raises MalformedFile for
+    a file whose names cannot be read or repeat, for a row that is too long, and for a file that
+    ends within a quoted cell.
     """
     names = _names(source)
     refused: list[Any] = []
@@ -114,10 +114,10 @@ def csv_tapes(source: Source, bad_rows: BadRowLog) -> Iterator[Tape]:
 
 
 class _CheckedText(io.RawIOBase):
-    """A file in UTF-8, and a row of one cell too many: if Arrow does not see it, a quote is open.
+    """A file as UTF-8, followed by `row` with one cell too many.
 
-    A byte that is not UTF-8 is `mark` and its two digits: Arrow fails at rows with such a byte that
-    it hands over.
+    If Arrow does not report that row, a quote was left open. A byte that is not UTF-8 becomes
+    `mark` and two hexadecimal digits, since Arrow fails when it reports a row with such a byte.
     """
 
     def __init__(self, file: io.BufferedReader, row: str, mark: str) -> None:
@@ -148,7 +148,7 @@ class _CheckedText(io.RawIOBase):
 
 
 def _original(text: str, mark: str) -> bytes:
-    """The bytes of what `_CheckedText` has read."""
+    """Return the original bytes of a text from `_CheckedText`."""
     parts = text.split(mark)
     return parts[0].encode() + b"".join(
         bytes([int(part[:2], 16)]) + part[2:].encode() for part in parts[1:]
@@ -163,9 +163,9 @@ def _delimiter(source: Source) -> str:
 
 
 def _names(source: Source) -> list[str]:
-    """The names of the columns. Raises MalformedFile."""
+    """Read the names of the columns. Raises MalformedFile."""
     try:
-        # What is behind the first line is looked at as rows.
+        # Only the first line is read here.
         with (
             opened(source) as file,
             io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline="") as text,
@@ -183,7 +183,7 @@ def _names(source: Source) -> list[str]:
 
 
 def _refuse(source: Source, bad_rows: BadRowLog, refused: list[Any], mark: str) -> None:
-    """Take what Arrow left out: rows of another number of cells."""
+    """Log the rows that Arrow refused, which have another number of cells."""
     for row in refused:
         bad_rows.seen += 1
         error = InvalidValue(
@@ -196,7 +196,7 @@ def _refuse(source: Source, bad_rows: BadRowLog, refused: list[Any], mark: str) 
 
 
 def _nulls(bad_rows: BadRowLog, count: int) -> Iterator[Tape]:
-    """In the mode "null", NULLs in the place of bad rows."""
+    """Yield NULLs in place of bad rows in the mode "null"."""
     if count and bad_rows.mode is BadRows.NULL:
         yield VariantReader().read(variant_column([None] * count))
 
@@ -204,7 +204,7 @@ def _nulls(bad_rows: BadRowLog, count: int) -> Iterator[Tape]:
 def _in_utf8(
     source: Source, bad_rows: BadRowLog, batch: pa.RecordBatch, first: int, mark: str
 ) -> pa.RecordBatch:
-    """The rows without those that are not UTF-8."""
+    """Remove and log the rows that are not UTF-8."""
     odd = np.zeros(batch.num_rows, np.bool_)
     for column in batch.columns:
         marked = compute.match_substring(column, mark).fill_null(fill_value=False)
@@ -221,19 +221,19 @@ def _in_utf8(
 
 
 def _documents(batch: pa.RecordBatch) -> Any:
-    """The rows as JSON objects, without cells that are NULL."""
+    """Write rows as JSON objects, without NULL cells."""
     members = []
     for name, cells in zip(batch.schema.names, batch.columns, strict=True):
         bare = compute.match_substring_regex(cells, _BARE)
         values = compute.if_else(bare, cells, quoted(cells))
         key = f",{json.dumps(name, ensure_ascii=False)}:"
         members.append(joined(key, values).fill_null(""))
-    # Without the comma before the first member.
+    # Remove the comma before the first member.
     return compute.replace_substring(joined("{", *members, "}"), "{,", "{", max_replacements=1)
 
 
 def _tape(reader: JsonReader, documents: Any) -> Tape:
-    """What the JSON reader makes of texts."""
+    """Read texts by the JSON reader."""
     offsets = np.frombuffer(documents.buffers()[1], np.int64)
     offsets = offsets[documents.offset :][: len(documents) + 1]
     size = int(offsets[-1])

@@ -1,7 +1,7 @@
-"""MessagePack values, one behind the other. Spec: MessagePack, "Types", "Timestamp extension type".
+"""Read a sequence of MessagePack values.
 
-Timestamps are timestamps, with nanoseconds if they have any; keys must be strings, and other
-extension types are bad records.
+Timestamps become timestamps, with nanoseconds if they have any. Keys must be strings; records with
+other extension types are bad. Spec: MessagePack, "Types", "Timestamp extension type".
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from variantlake.types import Primitive
 
 
 def read_msgpack(source: Source) -> Iterator[FileRecord]:
-    """The values of a file. Raises MalformedFile at the first byte that is not MessagePack."""
+    """Read the values of a file. Raises MalformedFile at the first byte that is not MessagePack."""
     msgpack = library("msgpack", "msgpack")
     with opened(source) as file:
         counted = _CountedBytes(file)
@@ -69,7 +69,7 @@ def _record(row: int, value: Any, offset: int, timestamp: type) -> FileRecord:
 
 
 class _Twice(dict[Any, Any]):
-    """An object that has a key twice."""
+    """An object with a repeated key."""
 
 
 class _Keyless(dict[Any, Any]):
@@ -82,7 +82,7 @@ class _Extension:
 
 
 class _CountedBytes:
-    """A file, and how many bytes were read of it."""
+    """A file that counts the bytes read from it."""
 
     def __init__(self, file: io.BufferedReader) -> None:
         self.count = 0
@@ -103,7 +103,7 @@ def _object(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
 
 
 def _plain(value: Any, timestamp: type) -> Any:
-    """A value with timestamps as Variants have them. Raises InvalidValue."""
+    """Convert the timestamps of a value for Variants. Raises InvalidValue."""
     if isinstance(value, _Twice):
         raise InvalidValue("an object has a key twice")
     if isinstance(value, _Keyless):

@@ -1,4 +1,4 @@
-"""One record of a file, and what the readers of all forms share."""
+"""One record of a file, and functions that the readers of all formats share."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from variantlake.ingest.sources.sources import Source
 from variantlake.ingest.sources.streams import Stream, open_source
 
 MAX_BYTES = 128 << 20
-"""Bytes of one record, or of one block of them, beyond which no memory is taken for it."""
+"""The most bytes of a record, or of a block of records."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
     """The value of a record, or its error; `row` counts from 0 in its file.
 
-    `offset` is where it starts in the file's bytes, and `raw` are its bytes, as far as a reader
-    tells them.
+    `offset` is its start in the file's bytes, and `raw` are its bytes, if the reader knows them.
     """
 
     row: int
@@ -34,13 +33,13 @@ class FileRecord:
 
 @contextmanager
 def opened(source: Source) -> Iterator[io.BufferedReader]:
-    """The source's bytes, decompressed, as a file of Python. Raises as `open_source`."""
+    """Open the decompressed bytes of a source as a Python file. Raises as `open_source`."""
     with open_source(source) as stream:
         yield io.BufferedReader(_Raw(stream), 1 << 20)
 
 
 def library(name: str, form: str) -> Any:
-    """A library that reads a form. Raises MissingDependency."""
+    """Import a library that reads a format. Raises MissingDependency."""
     return extra_library(name, form, f"reads {form}")
 
 

@@ -1,4 +1,4 @@
-"""Records of a source as tapes, without the bad ones: what `documents.read_tapes` is for JSON."""
+"""Read the records of a source into tapes, without bad ones, as `read_tapes` does for JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from variantlake.writing.options.row_policies import BadRows
 from variantlake.writing.quarantine import BadRow, BadRowLog
 
 _ROWS = 1024
-"""Records that become one tape."""
+"""The records of one tape."""
 
 _READERS: dict[DocumentFormat, Callable[[Source], Iterator[FileRecord]]] = {
     DocumentFormat.AVRO: read_avro,
@@ -31,12 +31,12 @@ _READERS: dict[DocumentFormat, Callable[[Source], Iterator[FileRecord]]] = {
 
 
 def record_tapes(source: Source, bad_rows: BadRowLog) -> Iterator[Tape]:
-    """The records of a source, many at a time; the bad ones go to `bad_rows`.
+    """Read the records of a source, many at a time; the bad ones go to `bad_rows`.
 
     Raises:
         InvalidValue, LimitExceeded, MalformedFile: In strict mode the first bad record, with its
-            file and row. In any mode a file of which no more records can be told apart.
-        MissingDependency: The library of the form is not installed.
+            file and row. In any mode a file in which no further record can be found.
+        MissingDependency: The library for the format is not installed.
         MissingSource, StoreFailed: As `open_source`.
     """
     if source.format is DocumentFormat.CSV:
