@@ -1,4 +1,4 @@
-"""What the commands of `variantlake` have in common; each is loaded if it is called."""
+"""The common parts of the commands of `variantlake`, each of which loads when it is called."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _HELP = {"help_option_names": ["-h", "--help"]}
 _LEADING = ("-v", "-vv", "--verbose", "-q", "--quiet")
 
 _WRONG_USAGE: Any = typer.BadParameter.__bases__[0]
-"""What all errors of arguments derive from; typer does not export it."""
+"""The base of all errors of arguments, which typer does not export."""
 
 _COMMON = "Options of all commands"
 
 
 def _value(option: Any, process: Callable[..., Any], ctx: Any, value: Any) -> Any:
-    """What typer's `process` makes of an argument; at once if it stays what it is.
+    """Process an argument as typer's `process` does, but without it if nothing needs conversion.
 
-    Else typer loads pydantic, which takes as long as NumPy.
+    typer would load pydantic, which takes as long as NumPy.
     """
     descriptor = getattr(option, "type_descriptor", None)
     if descriptor is None:  # of another version of typer
@@ -50,13 +50,13 @@ def _value(option: Any, process: Callable[..., Any], ctx: Any, value: Any) -> An
 
 
 def _names(kind: Any) -> list[str]:
-    """The values of an enumeration."""
+    """Return the values of an enumeration."""
     is_enum = isinstance(kind, type) and issubclass(kind, enum.Enum)
     return [each.value for each in kind] if is_enum else []
 
 
 def _quick(options: list[Any]) -> list[Any]:
-    """The same options, read by `_value`."""
+    """Make `_value` process these options."""
     for option in options:
         if "process_value" not in vars(option):
             option.process_value = functools.partial(_value, option, option.process_value)
@@ -71,7 +71,7 @@ class _Command(TyperCommand):
 
 
 class _Commands(TyperGroup):
-    """A group that knows its commands by their lines in the help, and loads the one that runs."""
+    """A group that has its commands' lines for the help, and loads only the one that runs."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -80,11 +80,11 @@ class _Commands(TyperGroup):
             self.add_command(light, name)
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """The options before a command."""
+        """Return the options before a command."""
         return _quick(_without_bool(super().get_params(ctx)))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Take `-v` and `-q` before the command, too."""
+        """Accept `-v` and `-q` before the command, too."""
         count = next((n for n, each in enumerate(args) if each not in _LEADING), 0)
         if count and not args[count].startswith("-"):
             args = [args[count], *args[:count], *args[count + 1 :]]
@@ -120,7 +120,7 @@ def _options(
 
 
 def load_command(name: str) -> Any:
-    """The command of a name in `COMMANDS`, as click runs it."""
+    """Load a command by its name in `COMMANDS`, for click."""
     entry = COMMANDS[name]
     module = importlib.import_module(f"variantlake.cli.{entry.module}")
     one = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -202,8 +202,8 @@ CommitPropertyOption = Annotated[
 
 
 def _with_common_options(command: Callable[..., None], *, commits: bool) -> Callable[..., None]:
-    """The command with the options that all commands have, for typer to find in its signature."""
-    # These load rich.
+    """Add the common options to a command, in its signature, where typer finds them."""
+    # Imported here, because they load rich.
     from variantlake.cli.terminal.configuration import reach_buckets
     from variantlake.cli.terminal.logs import logged
     from variantlake.cli.terminal.output import quieted
@@ -253,13 +253,13 @@ def _properties(pairs: Iterable[str]) -> dict[str, str] | None:
 
 
 def run() -> int:
-    """Run the command that the arguments name; its exit code. Errors are said on stderr."""
+    """Run the command that the arguments name; returns its exit code. Prints errors on stderr."""
     try:
         code = app(standalone_mode=False)
-        sys.stdout.flush()  # a full disk is said here, and not while the interpreter ends
+        sys.stdout.flush()  # so that a full disk raises here, and not while the interpreter ends
     except _WRONG_USAGE as error:
         return _say_usage(error)
-    except BrokenPipeError:  # who reads has seen enough
+    except BrokenPipeError:  # the reader has closed the pipe
         _drop_output()
         return 1
     except Exception as error:
@@ -270,7 +270,7 @@ def run() -> int:
         print_error(error)
         try:
             sys.stdout.flush()
-        except OSError:  # standard output is what failed
+        except OSError:  # standard output failed
             _drop_output()
         return 1
     if code == 130:  # Ctrl-C: typer turns it into this code
@@ -279,7 +279,7 @@ def run() -> int:
 
 
 def _drop_output() -> None:
-    """Throw away what standard output did not take: the interpreter would fail by it as it ends."""
+    """Discard buffered output, on which the interpreter would fail as it ends."""
     with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
@@ -287,12 +287,12 @@ def _drop_output() -> None:
 
 
 def _say_usage(error: Any) -> int:
-    # Loads what draws the frame.
+    # Imported here, because it loads rich.
     from typer.rich_utils import rich_format_error
 
     from variantlake.cli.terminal.output import visible
 
-    message = error.message.replace("Value error, ", "")  # pydantic's words
-    error.message = visible(message)  # it names arguments, which a shell's `*` may have made
+    message = error.message.replace("Value error, ", "")  # pydantic adds it
+    error.message = visible(message)  # it names arguments, which a shell may make of `*`
     rich_format_error(error)
     return int(error.exit_code)

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 _ENDINGS = (signal.SIGTERM, signal.SIGHUP)
-"""What ends a process from outside: commands tidy up as after Ctrl-C."""
+"""Signals that end a process: commands clean up as after Ctrl-C."""
 
 _INTERRUPTED = 130
 _OBJECTS = 200_000
-"""So many new objects before Python looks for garbage among them."""
+"""The number of new objects after which Python collects garbage."""
 _ended_by: list[int] = []
 
 
@@ -30,9 +30,9 @@ def main() -> None:
         _print_version()
         return
     _leave_on_interrupt()
-    # Looking for garbage takes a sixth of the time of loading, which leaves none.
+    # Imports leave no garbage, and collecting it takes a sixth of their time.
     gc.set_threshold(_OBJECTS)
-    # Takes the better part of a second: Ctrl-C ends it too.
+    # This import takes most of a second; Ctrl-C ends it too.
     from variantlake.cli.commands import run
 
     if signal.getsignal(signal.SIGINT) is _leave:
@@ -42,7 +42,7 @@ def main() -> None:
             signal.signal(number, _interrupt)
     _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
-        # A terminal of another encoding gets what it cannot show as escapes.
+        # Escape characters that the terminal's encoding lacks.
         _set_errors(stream, "backslashreplace")
     atexit.register(_leave_on_interrupt)  # while the interpreter ends
     code = run()
@@ -50,15 +50,15 @@ def main() -> None:
 
 
 def _print_version() -> None:
-    """At once: scripts ask it."""
+    """Print the version without loading anything else, for scripts."""
     import variantlake
 
     sys.stdout.write(f"{variantlake.__version__}\n")
 
 
 def _leave_on_interrupt() -> None:
-    """Let Ctrl-C and its like end the process at once, if nothing is to be tidied up."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else ignored, say by nohup
+    """Let Ctrl-C and similar signals end the process at once; there is nothing to clean up yet."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # nohup may ignore it
         signal.signal(signal.SIGINT, _leave)
     for number in _ENDINGS:
         if signal.getsignal(number) in (signal.SIG_DFL, _interrupt):
@@ -71,7 +71,7 @@ def _leave(number: int, _frame: object) -> NoReturn:
 
 
 def _interrupt(number: int, frame: Any) -> NoReturn:
-    """Do what Ctrl-C does: Spark has a handler of its own, which cancels its jobs."""
+    """Do the same as Ctrl-C: call its handler, since Spark's cancels its jobs."""
     _ended_by[:] = [number]
     handler = signal.getsignal(signal.SIGINT)
     if callable(handler):
@@ -80,14 +80,14 @@ def _interrupt(number: int, frame: Any) -> NoReturn:
 
 
 def _open_closed_streams() -> None:
-    """Throw away what goes to a closed stream, which Python has no object for."""
+    """Discard output to closed streams, for which Python has no object."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123 - until the end
 
 
 def _set_errors(stream: Any, errors: str) -> None:
-    if hasattr(stream, "reconfigure"):  # what tests put in its place need not have it
+    if hasattr(stream, "reconfigure"):  # streams of tests may lack it
         stream.reconfigure(errors=errors)
 
 

@@ -1,4 +1,4 @@
-"""The command line as a Markdown page, from the commands themselves: `make docs` writes it."""
+"""Write the reference of the command line in Markdown, from the commands; see `make docs`."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ With `VARIANTLAKE_TRACEBACK=1` in the environment, an error shows where in the c
 """
 
 _COMMON = {"quiet", "verbose", "no_absolute_paths", "storage_option"}
-"""Options of all commands, which the head of the page names."""
+"""Options of all commands, which the head of the page lists."""
 
 
 def reference() -> str:
-    """The whole page."""
+    """Write the whole page."""
     return _HEAD + "".join(_section(name, load_command(name)) for name in COMMANDS)
 
 

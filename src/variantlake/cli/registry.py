@@ -1,6 +1,6 @@
-"""The commands in the order of the help: where each is, its line there, and two examples.
+"""The commands in the order of the help: the module, help line and two examples of each.
 
-No command is loaded for this list, so the help, completion and errors of usage come at once.
+This list loads no command, so help, completion and errors of usage are fast.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 class CommandEntry(NamedTuple):
     """One command: its module below `variantlake.cli`, its line and panel in the help, examples.
 
-    `function` is its function in the module, if that has another name.
+    `function` is the name of its function, if it is not that of the command.
     """
 
     module: str
@@ -37,7 +37,7 @@ COMMITTING = {
     *("delete", "update", "merge", "set", "unset", "alter", "erase", "drop-feature"),
     *("optimize", "cluster", "reshred", "vacuum", "analyze"),
 }
-"""The commands that commit versions, which can say in the history what they are."""
+"""The commands that commit versions, whose history entries can have commit properties."""
 
 _LOAD, _READ, _CHANGE = "Load", "Read", "Change"
 _LOOK, _MAINTAIN = "Look at a table", "Maintain a table"
@@ -417,4 +417,4 @@ SYNONYMS = {
     **dict.fromkeys(("cdf", "diff"), "changes"),
     **dict.fromkeys(("zorder", "z-order"), "cluster"),
 }
-"""Commands of other programs, and ours that does it."""
+"""Commands of other programs, and ours with the same purpose."""

@@ -1,4 +1,4 @@
-"""Commands about rows that change.
+"""Commands that change rows, or show changed rows.
 
-In: a table, and which rows or versions. Out: the changes, or what was changed, as text or JSON.
+In: a table, and a condition, rows or versions. Out: the changes, or counts, as text or JSON.
 """

@@ -1,4 +1,4 @@
-"""`variantlake changes`: what versions of a table brought, took and changed."""
+"""`variantlake changes`: show the rows that versions of a table inserted, deleted and updated."""
 
 from __future__ import annotations
 

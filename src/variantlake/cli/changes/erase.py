@@ -1,4 +1,4 @@
-"""`variantlake erase`: rows that must be forgotten."""
+"""`variantlake erase`: erase rows for good."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def erase(
 
 
 def _left(table: str, done: EraseResult) -> list[str]:
-    """What older versions hold, and what removes it."""
+    """Tell what older versions still hold, and how to remove it."""
     found = done.files_rewritten or done.files_removed
     vacuum = f"variantlake vacuum {shlex.quote(table)} --quarantine"
     return [

@@ -1,4 +1,4 @@
-"""`variantlake merge`: rows of one table into another."""
+"""`variantlake merge`: merge the rows of one table into another."""
 
 from __future__ import annotations
 

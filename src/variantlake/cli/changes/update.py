@@ -1,4 +1,4 @@
-"""`variantlake update`: new values in the rows that a condition finds."""
+"""`variantlake update`: set new values in the rows that a condition finds."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def update(
 
 
 def _value(table: vl.Table, name: str, text: str) -> Any:
-    """A value as the command line gives it, for this column."""
+    """Convert a value of the command line for a column."""
     field = table.schema.find(unquoted(name))
     if field is not None and not isinstance(field.type, VariantType):
         return _of_type(field.type, name, text)

@@ -1,4 +1,4 @@
 """Commands that load and convert data.
 
-In: sources and a table. Out: one commit, with progress on the way.
+In: sources and a table. Out: one commit, with a display of progress.
 """

@@ -1,4 +1,4 @@
-"""`variantlake autoload`: what is new in a folder or bucket into a table, each file once."""
+"""`variantlake autoload`: load new files of a folder or bucket into a table, each once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`variantlake loads`: what became of each file of a table's autoloads."""
+"""`variantlake loads`: the state of each file of a table's autoloads."""
 
 from __future__ import annotations
 

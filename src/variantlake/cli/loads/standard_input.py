@@ -19,10 +19,10 @@ _NAME = "stdin"
 
 @contextmanager
 def with_standard_input(sources: Sequence[str]) -> Iterator[list[SourceSpec]]:
-    """The sources, in which a file with all of standard input stands for `-` while the block runs.
+    """Replace `-` in the sources by a copy of standard input, which exists while the block runs.
 
-    A load reads its sources several times (a sample first, then tasks side by side), which a pipe
-    cannot be. Errors and columns name the file `stdin`.
+    A load reads its sources several times (first a sample, then parallel tasks), but a pipe can be
+    read once. Errors and columns call the file `stdin`.
 
     Raises MissingSource if standard input is closed, StoreFailed if it cannot be copied.
     """
@@ -31,7 +31,7 @@ def with_standard_input(sources: Sequence[str]) -> Iterator[list[SourceSpec]]:
         return
     if sources.count(STANDARD_INPUT) > 1:
         raise typer.BadParameter("- stands for standard input, which can be read once")
-    if sys.stdin is None:  # so Python says that it is closed
+    if sys.stdin is None:  # Python's form of a closed stream
         raise MissingSource(
             "standard input is closed", file=_NAME, hint="name a file, or send text into a pipe"
         )

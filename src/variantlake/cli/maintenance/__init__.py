@@ -1,4 +1,4 @@
-"""Commands that keep a table in shape.
+"""Commands for the maintenance of a table.
 
-In: a table and what to do, or `--dry-run` to be told. Out: what was done, as text or JSON.
+In: a table and options, such as `--dry-run`. Out: a report of the work, as text or JSON.
 """

@@ -1,4 +1,4 @@
-"""`variantlake drift`: what lies in residuals, and which paths would be worth a column."""
+"""`variantlake drift`: the values in residuals, and the paths that deserve a column."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`variantlake drop-feature`: for readers and writers that lack a feature."""
+"""`variantlake drop-feature`: drop a feature that some readers or writers lack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`variantlake health`: what makes a table slow or large, and the command that helps."""
+"""`variantlake health`: the reasons why a table is slow or large, and commands that help."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from variantlake.table import Table
 
 
 class FailOn(enum.StrEnum):
-    """What makes the exit code 4."""
+    """The findings that make the exit code 4."""
 
     NEVER = "never"
     WARNING = "warning"

@@ -1,4 +1,4 @@
-"""`variantlake optimize`: small files become large ones."""
+"""`variantlake optimize`: join small files to large ones."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def optimize(
 
 
 def outcome(done: RewriteResult, part: str) -> dict[str, str]:
-    """The versions that a rewrite made, and what of it was planned again; `part` is its unit."""
+    """Describe the versions of a rewrite, and its conflicts; `part` names its unit."""
     fields = {}
     if not done.dry_run:
         fields["versions"] = ", ".join(map(str, done.versions)) or "none, there was nothing to do"

@@ -1,4 +1,4 @@
-"""`variantlake restore`: an older version becomes the newest one."""
+"""`variantlake restore`: bring back an older version as the newest one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that look at a table, a file or the log.
+"""Commands that show or describe a table, a file or the log.
 
-In: a location. Out: what is there, as text or JSON. `analyze` alone writes.
+In: a location. Out: a description, as text or JSON.
 """

@@ -1,4 +1,4 @@
-"""`variantlake cat`: the rows of a table or a file."""
+"""`variantlake cat`: print the rows of a table or a file."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def cat(
         return
     if left == 0:
         return
-    # On a terminal the rows themselves show how far it is.
+    # On a terminal, the rows show the progress.
     with nullcontext(_silent) if sys.stdout.isatty() else rows_of_files() as shown:
         found = batches(source, column, variant or [], shown, where=where, at=(version, timestamp))
         for batch in found:
@@ -104,7 +104,7 @@ def _silent(_: str) -> OnProgress | None:
 
 
 def is_file(source: str) -> bool:
-    """Whether a name means one Parquet file, not a table.
+    """Whether a name is that of a Parquet file, and not of a table.
 
     Raises MissingSource when nothing has this name.
     """
@@ -120,7 +120,7 @@ def is_file(source: str) -> bool:
 
 
 def path_of(source: str) -> str:
-    """The file that a location names, as messages show it."""
+    """Return the path of a location for messages."""
     return local_path(source) if is_local(source) else source
 
 
@@ -133,7 +133,7 @@ def batches(
     where: str | None = None,
     at: tuple[int | None, str | None] = (None, None),
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a file, or those of a table, without deleted ones; `at` a version or a time.
+    """Read the rows of a file, or those of a table `at` a version or time, without deleted ones.
 
     `where` is a condition on the rows of a table.
     """

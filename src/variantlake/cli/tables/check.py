@@ -1,4 +1,4 @@
-"""`variantlake check`: the rules of the Variant specifications that a file or a table breaks."""
+"""`variantlake check`: find broken rules of the Variant specifications in a file or a table."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def check(
 def _files(
     source: str, variants: list[str], version: int | None, timestamp: str | None
 ) -> Iterator[tuple[str, list[str]]]:
-    """The files, each with those of its columns that are Variants although it need not say so."""
+    """Yield the files, each with its columns that are Variants even without a mark."""
     if is_file(source):
         yield path_of(source), variants
         return
@@ -152,7 +152,7 @@ def _files(
 
 
 def _reordered(file: str) -> list[str]:
-    """The Variant columns of a file that note keys of which Spark has another order."""
+    """Return the Variant columns of a file with a note on keys that Spark orders differently."""
     try:
         notes = notes_of(read_footer(file).key_value_metadata)
     except VariantLakeError:
@@ -161,7 +161,7 @@ def _reordered(file: str) -> list[str]:
 
 
 def _columns_in(file: str, columns: Sequence[tuple[str, ...]]) -> list[str]:
-    """The columns of a table that a file has; one that does not read has none."""
+    """Return the columns of a table that a file has; none if it cannot be read."""
     try:
         schema = read_footer(file).schema
     except VariantLakeError:

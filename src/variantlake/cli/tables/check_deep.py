@@ -1,4 +1,4 @@
-"""`variantlake check --deep`: whether two versions of a table have the same rows."""
+"""`variantlake check --deep`: compare the rows of two versions of a table."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def check_deep(
 
 
 def _print_digest(table: Table, digest: Digest, *, as_json: bool) -> None:
-    """Nothing can be compared: the digest at least."""
+    """Print the digest of a version, if there is nothing to compare it with."""
     print_note(
         "no commit in the log only rewrote files, so there is nothing to compare "
         "(--from and --to name two versions)"

@@ -46,7 +46,7 @@ def _row(entry: HistoryEntry) -> list[Any]:
     metrics = entry.info.get("operationMetrics") or {}
     return [
         entry.version,
-        # As --timestamp takes it. To the second it might be before the version.
+        # In a form for --timestamp. Rounded to seconds, it might be before the version.
         f"{entry.time.replace(tzinfo=None).isoformat(' ', 'milliseconds')}Z",
         entry.operation,
         metrics.get("numFiles"),

@@ -1,4 +1,4 @@
-"""`variantlake info`: what a table is."""
+"""`variantlake info`: describe a table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from variantlake.table import Table
 
 
 def _type(kind: DataType) -> str:
-    """A type as DDL writes it."""
+    """Write a type in DDL."""
     return (spark_name(kind) if isinstance(kind, PrimitiveType) else str(kind)).upper()
 
 

@@ -1,4 +1,4 @@
-"""`variantlake inspect`: how a table or a file is shredded, and what is known of each path."""
+"""`variantlake inspect`: show the shredding of a table or a file, and the facts of each path."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def _node_row(node: NodeView) -> list[Any]:
 
 
 def _note_fields(notes: ValueNotes | None) -> dict[str, str]:
-    """What is known of the values of a column, in words."""
+    """Describe the notes on a column's values in words."""
     if notes is None:
         return {"residuals": "unknown types"}
     said = {"residuals": LACKING if notes.lacking else "types that Spark reads"}
@@ -183,7 +183,7 @@ def _note_fields(notes: ValueNotes | None) -> dict[str, str]:
 
 
 def _integers(notes: ValueNotes) -> dict[str, list[str]]:
-    """The DECIMAL columns that hold integers, by what these come back as."""
+    """Return the DECIMAL columns that hold integers, by the form in which these are rebuilt."""
     told = notes.told_apart
     found = {"as integers": told, "as decimals": notes.integers - told}
     return {name: sorted(map(str, paths)) for name, paths in found.items()}
@@ -232,7 +232,7 @@ def _variant_document(variant: VariantView) -> dict[str, Any]:
 def _inferences(
     file: str, variants: list[str], sample: int, options: InferenceOptions
 ) -> dict[str, Inference]:
-    """By column, of the Variants at the top of the file."""
+    """Infer a schema for each top-level Variant column of a file."""
     return {
         column: vl.parquet.why(
             file, column, sample_rows=sample, variant_columns=variants, inference=options

@@ -1,4 +1,4 @@
-"""What `variantlake inspect` shows of a table: layouts, paths and residuals over all files."""
+"""Show a table for `variantlake inspect`: layouts, paths and residuals over all files."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _print_column(
 
 @dataclass(frozen=True, slots=True)
 class _LayoutTotal:
-    """The files of one layout; `schema` and `since` are of the learned schema that has it."""
+    """The files of one layout; `schema` and `since` are those of the learned schema with it."""
 
     layout: str
     schema: int | None
@@ -145,7 +145,7 @@ class _LayoutTotal:
 def _layouts(
     table: Table, column: str, variant: VariantColumns, records: Int64s
 ) -> list[_LayoutTotal]:
-    """The layouts of a column, oldest schema first."""
+    """Return the layouts of a column, oldest schema first."""
     learned = learned_schemas(table.properties, column) or LearnedSchemas()
     found = []
     for code in np.unique(variant.layout[variant.layout >= 0]).tolist():
@@ -167,10 +167,10 @@ def _layouts(
 
 
 def _residual_files(variant: VariantColumns) -> dict[str, int]:
-    """How many files have residuals of types that Spark lacks, and of how many nobody knows.
+    """Count the files with residuals of types that Spark lacks, and those where it is unknown.
 
-    Files whose column is not shredded, or whose residuals are empty, are neither. Also how many
-    have keys that may stand in another order for Spark.
+    Files whose column is not shredded, or whose residuals are empty, count as neither. Also counts
+    the files with keys that Spark may order differently.
     """
     some = np.zeros(len(variant.layout), np.bool_)
     for code, schema in enumerate(variant.schemas):

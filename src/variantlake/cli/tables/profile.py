@@ -1,4 +1,4 @@
-"""`variantlake profile`: what each path of a source holds, before or after it is loaded."""
+"""`variantlake profile`: describe the values at each path of a source, loaded or not."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _WIDTH = 24
 
 
 class SchemaForm(enum.StrEnum):
-    """What `--as` prints."""
+    """The output of `--as`."""
 
     JSON_SCHEMA = "jsonschema"
     PYDANTIC = "pydantic"

@@ -1,4 +1,4 @@
-"""`variantlake set` and `variantlake unset`: properties of a table."""
+"""`variantlake set` and `variantlake unset`: change properties of a table."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def unset_properties(
 
 
 def print_version(version: int, *, as_json: bool) -> None:
-    """The version that a change of a table made."""
+    """Print the version that a change of a table committed."""
     if as_json:
         print_json({"version": version})
     else:

@@ -1,4 +1,4 @@
-"""`variantlake report`: a table, and perhaps a query of it, as one page to look at."""
+"""`variantlake report`: show a table, and perhaps a query of it, on one page."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def report(
     if as_json:
         print_json(found.to_dict())
     elif output == "-":
-        # Of the page only the data may hold what acts on a terminal, and they are JSON.
+        # Only the data in the page may have control characters, and it is JSON.
         sys.stdout.writelines(f"{escaped(line)}\n" for line in found.to_html().split("\n"))
     else:
         found.save(output)

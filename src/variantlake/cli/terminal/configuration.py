@@ -1,7 +1,7 @@
-"""Configuration files: names of tables, and how buckets are reached.
+"""Read configuration files: names of tables, and options to access buckets.
 
-`variantlake.toml` of the working folder, and of the user's folder of settings, or the one file that
-`VARIANTLAKE_CONFIG` names:
+They are `variantlake.toml` in the working folder and in the user's settings folder, or the one file
+that `VARIANTLAKE_CONFIG` names:
 
     [tables]
     events = "s3://lake/events"
@@ -31,29 +31,29 @@ FILE = "variantlake.toml"
 
 @dataclass(frozen=True, slots=True)
 class _Settings:
-    """What the files say: locations by name, and storage options by bucket."""
+    """The settings of the files: locations by name, and storage options by bucket."""
 
     tables: dict[str, str] = field(default_factory=dict)
     buckets: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
 def located(text: str | None) -> str | None:
-    """The location of a table that has this name; any other text is a location itself."""
+    """Return the location of a table with this name; returns any other text as the location."""
     return None if text is None else named_tables().get(text, text)
 
 
 def complete_name(incomplete: str) -> list[str]:
-    """The names that begin so, for the shell."""
+    """Return the names that start with a text, for completion in the shell."""
     return [name for name in named_tables() if name.startswith(incomplete)]
 
 
 def named_tables() -> dict[str, str]:
-    """Locations by name. Raises InvalidValue for a file that does not read, OSError."""
+    """Return locations by name. Raises InvalidValue for a malformed file, OSError."""
     return _settings_of(tuple(_files())).tables
 
 
 def reach_buckets(pairs: Iterable[str]) -> None:
-    """Reach buckets as the files say, and as `--storage-option` says: that wins.
+    """Set the options of buckets from the files, and from `--storage-option`, which wins.
 
     A pair is `NAME=VALUE`, for all buckets, or `s3://bucket:NAME=VALUE`. Raises InvalidValue,
     BadParameter.
@@ -66,7 +66,7 @@ def reach_buckets(pairs: Iterable[str]) -> None:
         name, equals, value = pair.partition("=")
         bucket, _, name = name.rpartition(":")
         if not equals or not name:
-            # What follows may hold a secret: it is not repeated.
+            # Do not repeat the text, which may contain a secret.
             raise typer.BadParameter(
                 "a storage option is NAME=VALUE, or s3://bucket:NAME=VALUE for one bucket"
             )
@@ -78,7 +78,7 @@ def reach_buckets(pairs: Iterable[str]) -> None:
 
 
 def _files() -> list[Path]:
-    """The files that there are, the user's before the working folder's."""
+    """Return the existing files, the user's before the working folder's."""
     if chosen := os.environ.get(VARIABLE):
         return [Path(chosen)]
     files = [Path(typer.get_app_dir("variantlake"), FILE), Path.cwd() / FILE]
@@ -114,7 +114,7 @@ def _settings_of(files: tuple[Path, ...]) -> _Settings:
 
 
 def _options(given: Any, bucket: str, file: Path) -> dict[str, str]:
-    """The options of a bucket. Raises InvalidValue."""
+    """Check the options of a bucket, and return them. Raises InvalidValue."""
     if "://" not in bucket or not isinstance(given, dict):
         raise InvalidValue(
             f"[storage] names {bucket!r}, which is not a bucket",

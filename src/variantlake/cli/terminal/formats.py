@@ -1,4 +1,4 @@
-"""Rows of a result in the form that the user asks for: a table, JSON, CSV or Parquet."""
+"""Write the rows of a result in the requested format: a table, JSON, CSV or Parquet."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ TextRow = tuple[str | None, ...]
 
 
 class ResultRows(Protocol):
-    """The rows of a result, from whichever engine."""
+    """The rows of a result, from any engine."""
 
     @property
     def names(self) -> Sequence[str]:
         """The names of the columns."""
 
     def text(self) -> Iterator[TextRow]:
-        """Each value as text; None for NULL."""
+        """Yield rows with each value as text; None for NULL."""
 
     def json(self) -> Iterator[str]:
-        """Every row as a JSON object, NULLs included."""
+        """Yield every row as a JSON object, with NULLs."""
 
     def arrow(self) -> pa.RecordBatchReader:
-        """All rows."""
+        """Return all rows."""
 
 
 class OutputFormat(enum.StrEnum):
-    """The forms of a result."""
+    """The formats of a result."""
 
     TABLE = "table"
     JSON = "json"
@@ -76,7 +76,7 @@ _QUOTED = re.compile(r'[",\r\n]')
 
 
 def chosen_format(form: OutputFormat | None, output: str | None, *, as_json: bool) -> OutputFormat:
-    """The form that the options ask for. Raises BadParameter if they contradict each other."""
+    """Choose the format by the options. Raises BadParameter if they contradict each other."""
     if as_json and form not in (None, OutputFormat.JSONL):
         raise typer.BadParameter("--json and --output-format contradict each other")
     if as_json:
@@ -91,9 +91,9 @@ def chosen_format(form: OutputFormat | None, output: str | None, *, as_json: boo
 
 
 class Printer:
-    """A result whose first rows are there, so that what may fail at once has failed before.
+    """Prints a result; reads its first rows at once, so that most errors are raised early.
 
-    Raises what reading the rows raises.
+    Raises the errors of reading the rows.
     """
 
     def __init__(self, rows: ResultRows, form: OutputFormat) -> None:
@@ -124,7 +124,7 @@ class Printer:
 
 
 def _csv(row: Iterable[str | None]) -> str:
-    """A line as in RFC 4180; an empty text is quoted, NULL is nothing."""
+    """Write a line as in RFC 4180; an empty text is quoted, NULL is an empty cell."""
     shown = [None if text is None else _plain(text) for text in row]
     return ",".join("" if text is None else _cell(text) for text in shown) + "\n"
 
@@ -134,7 +134,7 @@ def _cell(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """The text itself, for a program; on a terminal nothing in it acts."""
+    """Return the text for a program; escape control characters for a terminal."""
     return visible(text) if sys.stdout.isatty() else text
 
 
@@ -148,7 +148,7 @@ def _json_array(lines: Iterable[str]) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _written_to(output: str | None) -> Iterator[None]:
-    """Standard output goes to this file while the block runs; the file appears at its end."""
+    """Redirect standard output to a file in the block; the file appears at the end."""
     if output is None:
         yield
         return
@@ -170,24 +170,24 @@ def _written_to(output: str | None) -> Iterator[None]:
 
 
 class PlainRows:
-    """Rows that a command has as values by name."""
+    """Rows of a command, as values by name."""
 
     def __init__(self, documents: Iterable[dict[str, Any]]) -> None:
         self._documents = list(documents)
         self.names = list(self._documents[0]) if self._documents else []
 
     def text(self) -> Iterator[TextRow]:
-        """Each value as text, nested ones as JSON."""
+        """Yield rows with each value as text, nested ones as JSON."""
         for each in self._documents:
             yield tuple(None if value is None else _text_of(value) for value in each.values())
 
     def json(self) -> Iterator[str]:
-        """Each as a JSON object."""
+        """Yield every row as a JSON object."""
         for each in self._documents:
             yield json.dumps(each, ensure_ascii=False, default=str)
 
     def arrow(self) -> pa.RecordBatchReader:
-        """All of them, nested values as JSON text."""
+        """Return all rows, with nested values as JSON text."""
         texts = [
             {name: _text_of(v) if isinstance(v, dict | list) else v for name, v in each.items()}
             for each in self._documents

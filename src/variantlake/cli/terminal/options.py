@@ -1,4 +1,4 @@
-"""Arguments and options that more than one command has: each has one name, one help, one type."""
+"""Arguments and options of several commands, each with one name, one help and one type."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from variantlake.writing.options.row_policies import OnDuplicate
 
 
 def checked_by(parse: Callable[[str, object], object]) -> Callable[[str | None], str | None]:
-    """A callback for an option whose text `units` reads: what it refuses is a wrong usage."""
+    """Return a callback for an option that `units` parses: refused text is wrong usage."""
 
     def check(text: str | None) -> str | None:
         try:
@@ -46,7 +46,7 @@ TableArgument = Annotated[
 
 
 def _version(text: str) -> int | str:
-    """A version's number, or the name that it got."""
+    """Parse the number or name of a version."""
     if text.isascii() and text.isdigit():
         return int(text)
     try:
@@ -114,7 +114,7 @@ PropertiesOption = Annotated[
 
 
 def properties_of(pairs: list[str]) -> dict[str, str]:
-    """What `NAME=VALUE` says. Raises BadParameter."""
+    """Parse pairs of `NAME=VALUE`. Raises BadParameter."""
     found = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -128,7 +128,7 @@ _OF_COLUMN = re.compile(r"(\w+)=(.*)", re.DOTALL)
 
 
 def schemas_of(given: list[str]) -> str | dict[str, str] | None:
-    """What `--shredding` says: nothing, one DDL, or DDL by column. Raises BadParameter."""
+    """Parse `--shredding`: nothing, one DDL, or DDL by column. Raises BadParameter."""
     found = [_OF_COLUMN.fullmatch(text) for text in given]
     if all(found) and given:
         return {each[1]: each[2] for each in found if each is not None}
@@ -138,12 +138,12 @@ def schemas_of(given: list[str]) -> str | dict[str, str] | None:
 
 
 def json_option(what: str = "One JSON object.") -> Any:
-    """`--json`; `what` says what it prints."""
+    """Make the option `--json`; `what` describes its output."""
     return typer.Option("--json", help=what)
 
 
 def dry_run_option(done: str) -> Any:
-    """`--dry-run`; `done` is what is not done: "removed"."""
+    """Make the option `--dry-run`; `done` is the verb for the work, such as "removed"."""
     return typer.Option("--dry-run", help=f"Only say what would be {done}.")
 
 
@@ -151,7 +151,7 @@ YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask before something is done that nothing brings back; `yes` is the answer of `--yes`.
+    """Ask before irreversible work, unless `yes`, which is `--yes`.
 
     Raises BadParameter if there is no terminal to ask on, Abort after another answer.
     """
@@ -163,11 +163,11 @@ def confirm(question: str, *, yes: bool) -> None:
 
 
 FINDINGS = 4
-"""The exit code of a command that found what it was asked to look for."""
+"""The exit code of a command that has findings."""
 
 
 class Engine(enum.StrEnum):
-    """Who runs what is asked for: this process, a local Spark, or the first that can."""
+    """The engine for the work: this process, a local Spark, or the first that can do it."""
 
     AUTO = "auto"
     LOCAL = "local"
@@ -185,7 +185,7 @@ EngineOption = Annotated[
 
 
 class QueryEngine(enum.StrEnum):
-    """As Engine, and DuckDB over scans of our tables."""
+    """The engine for a query: as Engine, or DuckDB over scans of our tables."""
 
     AUTO = "auto"
     LOCAL = "local"
@@ -209,7 +209,7 @@ LoadEngineOption = Annotated[
         help="Who runs the load: auto and local are this process, spark is a local Spark.",
     ),
 ]
-"""This process loads all that Spark loads, so it starts none by itself."""
+"""This process can load everything that Spark can, so `auto` starts no Spark."""
 
 
 # Of commands that rewrite files.
@@ -369,6 +369,6 @@ MergeSchemaOption = Annotated[
 
 
 def unique_keywords(key: list[str] | None, on_duplicate: OnDuplicate | None) -> Any:
-    """The keywords of a load with a key."""
+    """Return the keywords of a load with a key."""
     found: dict[str, Any] = {} if not key else {"unique_by": key}
     return found if on_duplicate is None else {**found, "on_duplicate": on_duplicate.value}

@@ -1,7 +1,7 @@
-"""What the commands print: tables for people, JSON lines for programs, errors as one sentence.
+"""Print tables for people, JSON lines for programs, and errors as one sentence.
 
-All that may come from data, from names of files or from other libraries goes through `visible` or,
-as JSON, through `escaped`: a terminal is never told what to do by a value.
+All text from data, from names of files or from other libraries goes through `visible` or, as JSON,
+through `escaped`, so that no value can control a terminal.
 """
 
 from __future__ import annotations
@@ -25,41 +25,41 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 WIDE = 100_000
-"""Columns of a table that goes to a file or a pipe: nothing is folded there."""
+"""The width of a table in a file or a pipe, where no line is folded."""
 
 MAX_SHOWN = 1_000
-"""Rows that a table for people shows; JSON output has no limit."""
+"""The most rows of a table for people; JSON output has no limit."""
 
 
 _UNSEEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
-"""Controls (C0, DEL, C1), what turns the direction of text or ends a line, and lone surrogates."""
+"""Control characters (C0, DEL, C1), marks for directions and lines, and lone surrogates."""
 
-# Java's Parquet reader quotes bytes of a file that is not Parquet; these must not be shown.
+# Java's Parquet reader quotes bytes of a file that is not Parquet; do not print them.
 _FOUND_BYTES = re.compile(r",? but found \[[-\d, ]*\]")
 
 
 def visible(text: str) -> str:
-    """Text for a terminal: what acts instead of being seen is written as its escape."""
+    """Escape control characters in a text for a terminal."""
     return _UNSEEN.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def escaped(line: str) -> str:
-    """A line of JSON, the same value, in which nothing acts on a terminal."""
+    """Escape control characters in a line of JSON, whose value stays the same."""
     if line.isascii() and "\x7f" not in line:
-        return line  # what else acts, JSON escapes itself
+        return line  # JSON already escapes the other control characters
     return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
 
 
 def is_styled(stream: TextIO) -> bool:
-    """Whether Rich may show a stream its styles; for others it need not be loaded."""
+    """Whether Rich may print styles to a stream; for others it need not be loaded."""
     is_forced = os.environ.get("FORCE_COLOR") or os.environ.get("TTY_COMPATIBLE")
     return stream.isatty() or bool(is_forced)
 
 
 def stdout() -> Console:
-    """Where results go."""
+    """Return the console for results."""
     from rich.console import Console
 
     width = None if sys.stdout.isatty() else WIDE
@@ -85,15 +85,15 @@ def is_quiet() -> bool:
 
 
 def stderr() -> Console:
-    """Where notes and progress go."""
+    """Return the console for notes and progress."""
     from rich.console import Console
 
-    # `event:a::int` holds the name of an emoji.
+    # Without emoji: `event:a::int` contains the name of one.
     return Console(stderr=True, highlight=False, emoji=False, quiet=is_quiet())
 
 
 def print_error(error: BaseException) -> None:
-    """One sentence and a hint in the words of the command line, without a traceback."""
+    """Print an error as one sentence, with its hint for the command line, without a traceback."""
     hint = ""
     if isinstance(error, VariantLakeError):
         message = error.sentence()
@@ -104,7 +104,7 @@ def print_error(error: BaseException) -> None:
     elif isinstance(error, MemoryError):
         message, hint = "there is not enough memory", "do it on less at a time, or elsewhere"
     else:
-        # Other libraries' messages may run over many lines (Spark's, the JVM's stack).
+        # Messages of other libraries may have many lines (Spark's, the JVM's stack).
         lines = _FOUND_BYTES.sub("", str(error)).strip().splitlines()
         message = ": ".join([type(error).__name__, *lines[:1]])
     with quieted(False):
@@ -114,7 +114,7 @@ def print_error(error: BaseException) -> None:
 
 
 def print_note(text: str, label: str = "", style: str = "bold") -> None:
-    """A line on stderr."""
+    """Print a line on stderr."""
     if is_styled(sys.stderr):
         from rich.text import Text
 
@@ -124,12 +124,12 @@ def print_note(text: str, label: str = "", style: str = "bold") -> None:
 
 
 def print_line(text: str, style: str = "") -> None:
-    """A line of results for people."""
+    """Print a line of results for people."""
     _print_parts((visible(text), style))
 
 
 def _print_parts(*parts: tuple[str, str]) -> None:
-    """A line of results of texts, each with its style."""
+    """Print a line of results of several texts, each with its style."""
     if is_styled(sys.stdout):
         from rich.text import Text
 
@@ -139,19 +139,19 @@ def _print_parts(*parts: tuple[str, str]) -> None:
 
 
 def print_json(value: Any) -> None:
-    """One JSON value on one line; decimals keep their digits as strings."""
+    """Print one JSON value on one line; decimals keep their digits as strings."""
     print_json_lines([json.dumps(value, ensure_ascii=False, default=json_default)])
 
 
 def print_json_lines(lines: Iterable[str]) -> None:
-    """JSON values, each on a line of its own."""
+    """Print JSON values, one per line."""
     sys.stdout.writelines(f"{escaped(line)}\n" for line in lines)
 
 
 def print_rows(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """A table for people: at most MAX_SHOWN rows, with a note if there are more.
+    """Print a table for people: at most MAX_SHOWN rows, with a note if there are more.
 
-    In a pipe and in a file, all rows as lines with tabs.
+    For a pipe or a file, print all rows as lines with tabs.
     """
     if not sys.stdout.isatty():
         for row in chain([names], rows):
@@ -182,7 +182,7 @@ def _cell(value: Any) -> Text:
 
 
 def print_fields(fields: dict[str, Any]) -> None:
-    """Names and values, one to a line."""
+    """Print names and values, one pair per line."""
     shown = {visible(name): visible(str(value)) for name, value in fields.items()}
     width = max(map(len, shown), default=0)
     for name, value in shown.items():
@@ -196,5 +196,5 @@ def heading(text: str) -> None:
 
 
 def count(number: int | None) -> str:
-    """A number with its thousands set apart; nothing for None."""
+    """Write a number with separated thousands; empty for None."""
     return "" if number is None else f"{number:,}"

@@ -1,4 +1,4 @@
-"""A line on stderr that says how far long work is."""
+"""Show the progress of long work in a line on stderr."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ def _is_shown() -> bool:
 
 @contextmanager
 def counting(*, with_results: bool = False) -> Iterator[Callable[[object], None]]:
-    """Gives what is to be called with how far it is: a `Progress`, or other words for it.
+    """Yield a function to call with the progress: a `Progress`, or a text.
 
-    If stderr is not a terminal nothing is shown. `with_results` says that the block
-    prints results.
+    Shows nothing if stderr is not a terminal. `with_results` tells that the block prints results.
     """
     if not _is_shown():
         yield lambda _: None
@@ -30,20 +29,20 @@ def counting(*, with_results: bool = False) -> Iterator[Callable[[object], None]
     from rich.text import Text
 
     spinner = Spinner("line")
-    # Of two terminals, results stand above the line; a file or a pipe gets them as ever.
+    # On a terminal, results are printed above the line; for a file or a pipe nothing changes.
     redirects = with_results and sys.stdout.isatty()
     with Live(spinner, console=stderr(), transient=True, redirect_stdout=redirects):
         yield lambda at: spinner.update(
-            # One line: what a narrow terminal wraps would stay there.
+            # Do not wrap the line: a narrow terminal would keep the rest of it.
             text=Text(visible(str(at)), no_wrap=True, overflow="ellipsis")
         )
 
 
 @contextmanager
 def rows_of_files() -> Iterator[Callable[[str], OnProgress]]:
-    """Gives, for the name of a file, what is to be called with how far its reading is."""
+    """Yield a function that returns the progress callback for the name of a file."""
     with counting(with_results=True) as show:
-        # The name last: it may be too long for the line.
+        # The name is last, because it may be too long for the line.
         yield lambda file: lambda at: show(f"{at} in {Path(file).name}")
 
 
@@ -51,10 +50,10 @@ def rows_of_files() -> Iterator[Callable[[str], OnProgress]]:
 def bytes_bar(
     doing: str, *, before: str = "Starting", files: str = "files"
 ) -> Iterator[OnProgress]:
-    """A bar of bytes read while the block runs; nothing if stderr is not a terminal.
+    """Show a bar of the bytes read in the block; nothing if stderr is not a terminal.
 
-    `before` stands there until the first call, `doing` from then on, and `files` behind the number
-    of files that are written.
+    It shows `before` until the first call, then `doing`, and `files` after the number of files
+    written.
     """
     if not _is_shown():
         yield lambda _: None
@@ -83,7 +82,7 @@ def bytes_bar(
 
 @contextmanager
 def rewriting() -> Iterator[OnProgress]:
-    """The bar of commands that rewrite files; Ctrl-C says what becomes of the table."""
+    """Show the bar of commands that rewrite files; at Ctrl-C, print the state of the table."""
     whole = "The table is whole. What is committed stays, a repeat does the rest."
     with staying_whole(whole), bytes_bar("Rewriting", before="Planning", files="new files") as bar:
         yield bar
@@ -91,7 +90,7 @@ def rewriting() -> Iterator[OnProgress]:
 
 @contextmanager
 def staying_whole(words: str) -> Iterator[None]:
-    """Say so if Ctrl-C ends the block."""
+    """Print `words` if Ctrl-C ends the block."""
     try:
         yield
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""Rows of Arrow data as JSON lines, Variants in Spark's own form of JSON."""
+"""Write rows of Arrow data as JSON lines, with Variants in Spark's form of JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from variantlake.shredding.layout import is_variant_type
 
 
 def json_lines(batch: pa.RecordBatch, *, bare: bool = False) -> Iterator[str]:
-    """One JSON object a row, by column name; with `bare` the value of the only column itself.
+    """Yield one JSON object per row, by column name; with `bare`, the value of the only column.
 
     Raises MalformedVariant, LimitExceeded and MalformedFile, with the row of the batch.
     """
@@ -33,7 +33,7 @@ def json_lines(batch: pa.RecordBatch, *, bare: bool = False) -> Iterator[str]:
 
 
 def json_texts(name: str, column: pa.Array[Any]) -> list[str]:
-    """The rows of a column as JSON. Raises as `json_lines`."""
+    """Write the rows of a column as JSON. Raises as `json_lines`."""
     if is_variant_type(column.type):
         return [text or "null" for text in to_json_column(column).to_pylist()]
     values = python_values(name, column)

@@ -1,6 +1,6 @@
-"""PyArrow in a command's own process: it imports pandas with its first array, for a quarter second.
+"""Keep PyArrow from importing pandas with its first array, which takes a quarter of a second.
 
-No command has a use for pandas, and nobody else lives in the process.
+No command uses pandas, and no other program runs in the process.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class _NoPandas:
-    """Finds no pandas, as if it were not installed."""
+    """An import finder that hides pandas, as if it were not installed."""
 
     def find_spec(self, name: str, _path: Any = None, _target: Any = None) -> None:
         if name == "pandas":
@@ -18,7 +18,7 @@ class _NoPandas:
 
 
 def leave_pandas_out() -> None:
-    """Let PyArrow find no pandas when it first wants to know; later imports of it succeed."""
+    """Hide pandas while PyArrow looks for it the first time; later imports succeed."""
     if "pandas" in sys.modules:
         return
     import pyarrow as pa

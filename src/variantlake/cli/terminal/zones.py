@@ -1,4 +1,4 @@
-"""Which time zone a Spark of the command's own would take."""
+"""Predict the time zone of a Spark that the command would start."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _OPTIONS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "SPARK_CONF_DIR", "SPARK_SU
 
 
 def zone_is_utc() -> bool:
-    """Whether it is certain that it is UTC: if a setting may say another one, it is not."""
+    """Whether the time zone is certainly UTC, since no setting may change it."""
     if any(os.environ.get(name) for name in _OPTIONS):
         return False
     named = os.environ.get("TZ")
