@@ -53,7 +53,7 @@ class Mutation:
 MUTATIONS = (
     Mutation(
         1, "a guard keeps no error out, locally",
-        "_all", "either & FAILED & ~(false << 1)", "either & FAILED",
+        "_all", "np.where(refuted, FALSE, both | either)", "both | either",
     ),
     Mutation(
         1, "Spark's pushdown sees the Variants",

@@ -402,6 +402,23 @@ def test_conditions_and_expressions_are_one_language(
     assert found(mixed, query) == rows
 
 
+@pytest.mark.rule(1)
+def test_a_null_keeps_the_error_of_another_operand_out(mixed: vl.Table) -> None:
+    for where in ("nullif(k, 3) > 0 AND v:n::int > 0", "v:n::int > 0 AND nullif(k, 3) > 0"):
+        assert mixed.scan("k", where).to_pylist() == [{"k": 1}, {"k": 2}]
+    sums = "SELECT nullif(k, 3) + v:n::int AS n, nullif(k, 3) < v:n::int AS l FROM t ORDER BY k"
+    assert found(mixed, sums) == [(2, False), (4, False), (None, None)]
+
+
+@pytest.mark.rule(1)
+@pytest.mark.parametrize("negation", ["", "NOT "])
+def test_a_case_whose_condition_fails_fails_inside_of_and(mixed: vl.Table, negation: str) -> None:
+    case = "CASE WHEN v:n::int > 0 THEN true ELSE false END"
+    with pytest.raises(InvalidValue, match="v:n::int"):
+        mixed.scan("k", f"{negation}({case} AND k > 0)").to_arrow()
+    assert mixed.scan("k", f"{case} AND k < 3").count() == 2
+
+
 @pytest.mark.parametrize(
     ("query", "rows"),
     [

@@ -7,9 +7,10 @@ import pyarrow as pa
 import pytest
 
 from variantlake.expressions.arrays import Values
-from variantlake.expressions.rows import of_refs, truth_of
-from variantlake.expressions.tree import And, Compare, Literal, Not, Or, Predicate, Ref
+from variantlake.expressions.rows import evaluate, of_refs, truth_of
+from variantlake.expressions.tree import And, Call, Compare, Literal, Not, Or, Predicate, Ref
 from variantlake.paths import Path
+from variantlake.types import Kind, ShreddedType
 
 GUARD = Ref(("k",), None, "bigint")
 CAST = Ref(("v",), Path.parse("$.a"), "bigint")
@@ -27,25 +28,47 @@ def equal(ref: Ref, value: int) -> Predicate:
     return Compare("=", ref, Literal(value, "bigint"))
 
 
+def case(condition: Predicate) -> Predicate:
+    """`CASE WHEN condition THEN true ELSE false END`."""
+    parts = (condition, Literal(True, "boolean"), Literal(False, "boolean"))
+    return Call("case", parts, ShreddedType(Kind.BOOLEAN))
+
+
 @pytest.mark.rule(1)
 @pytest.mark.parametrize(
     ("condition", "true", "failed"),
     [
         (equal(CAST, 5), [3], [0, 1, 2]),
         (Not(equal(CAST, 5)), [], [0, 1, 2]),
-        (And((equal(GUARD, 1), equal(CAST, 5))), [3], [0, 2]),
-        (And((equal(CAST, 5), equal(GUARD, 1))), [3], [0, 2]),
-        (And((equal(GUARD, 7), equal(CAST, 5))), [], [2]),
+        (And((equal(GUARD, 1), equal(CAST, 5))), [3], [0]),
+        (And((equal(CAST, 5), equal(GUARD, 1))), [3], [0]),
+        (And((equal(GUARD, 7), equal(CAST, 5))), [], []),
+        (Not(And((equal(GUARD, 7), equal(CAST, 5)))), [0, 1, 3], [2]),
         (Or((equal(GUARD, 1), equal(CAST, 6))), [0, 3], [1, 2]),
-        (Not(Or((equal(GUARD, 1), equal(CAST, 6)))), [], [1, 2]),
+        (Not(Or((equal(GUARD, 1), equal(CAST, 6)))), [], [1]),
+        (Compare("<", GUARD, CAST), [3], [0, 1]),
+        (Compare("<=>", GUARD, CAST), [], [0, 1, 2]),
+        (And((case(equal(CAST, 5)), equal(GUARD, 1))), [3], [0]),
+        (Not(case(equal(CAST, 5))), [], [0, 1, 2]),
     ],
     ids=str,
 )
 def test_rule_1_an_error_counts_only_where_the_answer_depends_on_it(
     condition: Predicate, true: list[int], failed: list[int]
 ) -> None:
-    """`false AND error` is false, `true OR error` is true: EXACTNESS, rule 1."""
+    """`false AND error` is false, `null AND error` is not true: EXACTNESS, rule 1."""
     found = truth_of(condition, of_refs(operand), ROWS)
     assert np.flatnonzero(found.true).tolist() == true
     assert np.flatnonzero(found.failed).tolist() == failed
-    assert not (found.true & found.false).any()
+    assert not (found.true & found.failed).any()
+
+
+@pytest.mark.rule(1)
+@pytest.mark.parametrize("function", ["add", "div", "remainder", "bit_and", "greatest"])
+def test_rule_1_a_null_operand_hides_the_error_of_another(function: str) -> None:
+    """Spark computes no second operand after a NULL; `greatest` leaves NULLs out."""
+    call = Call(function, (GUARD, CAST), ShreddedType(Kind.INT64))
+    found = evaluate(call, of_refs(operand), ROWS)
+    assert found.failed is not None
+    failed = [0, 1, 2] if function == "greatest" else [0, 1]
+    assert np.flatnonzero(found.failed).tolist() == failed

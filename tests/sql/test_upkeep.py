@@ -28,6 +28,10 @@ STATEMENTS: list[tuple[str, Upkeep]] = [
     ("VACUUM t LITE", parts.VacuumTable("t", None, True, False)),
     ("VACUUM t FULL", parts.VacuumTable("t", None, False, False)),
     ("RESTORE t TO VERSION AS OF 3", parts.RestoreTable("t", Moment(version=3))),
+    (
+        "RESTORE t TO VERSION AS OF 9007199254740993",
+        parts.RestoreTable("t", Moment(version=2**53 + 1)),
+    ),
     ("RESTORE TABLE t VERSION AS OF 3", parts.RestoreTable("t", Moment(version=3))),
     (
         "RESTORE TABLE t TO TIMESTAMP AS OF current_timestamp() - INTERVAL 1 DAY",
@@ -76,6 +80,10 @@ OTHERS = [
     "SHOW TABLES",
     "SHOW CREATE TABLE t",
     "RESTORE TABLE t",
+    "RESTORE TABLE t TO VERSION AS OF 1.5",
+    "CREATE TABLE u SHALLOW CLONE t VERSION AS OF 2.9",
+    "DESCRIBE HISTORY t LIMIT 1.5",
+    "VACUUM t RETAIN " + "9" * 5000 + " HOURS",
     "TRUNCATE TABLE t PARTITION (p = 1)",
     "INSERT INTO t VALUES (1)",
     "",

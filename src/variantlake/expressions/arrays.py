@@ -55,6 +55,20 @@ def either(values: Sequence[Values]) -> Bools | None:
     return np.logical_or.reduce(failed) if failed else None
 
 
+def strict(values: Sequence[Values]) -> Bools | None:
+    """The rows in which an expression fails that is NULL if one operand is.
+
+    A NULL operand hides the error of another: Spark often does not compute the other.
+    """
+    failed = either(values)
+    if failed is None:
+        return None
+    for each in values:
+        there = valid(each.array)
+        failed = failed & (there if each.failed is None else there | each.failed)
+    return failed
+
+
 def failing(array: Any, failed: Bools | None, more: Bools | None) -> Values:
     """Return a result whose failed rows, those of `failed` and of `more`, are NULL."""
     both = failed if more is None else more if failed is None else failed | more

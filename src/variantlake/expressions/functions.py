@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.arrays import arrow_array, numpy_array
-from variantlake.expressions.arrays import Values, either, failing, numbers, plain, valid
+from variantlake.expressions.arrays import Values, either, failing, numbers, plain, strict, valid
 from variantlake.expressions.string_functions import STRING_FUNCTIONS
 from variantlake.expressions.time_functions import TIME_FUNCTIONS, check_years
 from variantlake.expressions.tree import Call
@@ -47,7 +47,7 @@ _PYTHON: dict[str, Callable[..., Any]] = {
 def _arithmetic(expression: Call, values: Sequence[Values]) -> Values:
     arrays = [each.array for each in values]
     try:
-        return Values(_ARROW[expression.function](*arrays), either(values))
+        return Values(_ARROW[expression.function](*arrays), strict(values))
     except pa.ArrowInvalid:
         if expression.type.kind not in INT_LIMITS:
             raise
@@ -57,7 +57,7 @@ def _arithmetic(expression: Call, values: Sequence[Values]) -> Values:
     limit = INT_LIMITS[expression.type.kind]
     beyond = there & np.array([not -limit <= each < limit for each in exact], np.bool_)
     held = arrow_array(np.where(beyond, 0, exact).tolist(), expression.type.arrow, mask=~there)
-    return failing(held, either(values), beyond)
+    return failing(held, strict(values), beyond)
 
 
 def _division(expression: Call, values: Sequence[Values]) -> Values:
@@ -83,7 +83,7 @@ def _division(expression: Call, values: Sequence[Values]) -> Values:
         divisor = np.where(least, 1, divisor)
         found = (one - np.fmod(one, divisor)) // divisor
     result = arrow_array(found, expression.type.arrow, mask=~there)
-    return failing(result, either(values), beyond)
+    return failing(result, strict(values), beyond)
 
 
 def _cast(expression: Call, values: Sequence[Values]) -> Values:
@@ -201,7 +201,7 @@ _BITS: dict[str, Callable[..., Any]] = {
 
 
 def _bit_function(expression: Call, values: Sequence[Values]) -> Values:
-    return Values(_BITS[expression.function](*(each.array for each in values)), either(values))
+    return Values(_BITS[expression.function](*(each.array for each in values)), strict(values))
 
 
 def _extreme(expression: Call, values: Sequence[Values]) -> Values:

@@ -26,6 +26,7 @@ from variantlake.expressions.arrays import (
     of_rows,
     ordered,
     plain,
+    strict,
     valid,
     with_null,
 )
@@ -74,16 +75,17 @@ _FLOATS = (Kind.FLOAT, Kind.DOUBLE)
 class Truth:
     """The truth value of a condition in each row.
 
-    `flags` has a byte a row: TRUE, FALSE, FAILED if Spark raises an error, or 0 for null.
+    `flags` has a byte a row: TRUE, FALSE, or 0 for null. With FAILED, Spark raises an error, and
+    TRUE and FALSE mark what the condition could be without it: `null AND error` is not true.
     """
 
     flags: Flags
 
     @classmethod
     def of(cls, true: Bools, false: Bools, failed: Bools) -> Truth:
-        """Make it from three arrays of booleans."""
+        """Make it from three arrays of booleans. A failed row could be true or false."""
         flags = true.view(np.uint8) * TRUE | false.view(np.uint8) * FALSE
-        return cls(flags | failed.view(np.uint8) * FAILED)
+        return cls(np.where(failed, TRUE | FALSE | FAILED, flags))
 
     @classmethod
     def of_values(cls, values: Values, answers: Any) -> Truth:
@@ -95,29 +97,21 @@ class Truth:
     @property
     def values(self) -> Values:
         """The truth values as an Arrow array of booleans."""
-        failed = self.failed
+        failed = self.flags & FAILED != 0
         null = self.flags & (TRUE | FALSE) == 0
         return Values(arrow_array(self.true, mask=null), failed if failed.any() else None)
 
     @property
     def true(self) -> Bools:
         """The rows in which the condition is true."""
-        return _has(self.flags, TRUE)
-
-    @property
-    def false(self) -> Bools:
-        """The rows in which the condition is false."""
-        return _has(self.flags, FALSE)
+        found: Bools = self.flags & (TRUE | FAILED) == TRUE
+        return found
 
     @property
     def failed(self) -> Bools:
-        """The rows for which Spark raises an error."""
-        return _has(self.flags, FAILED)
-
-
-def _has(flags: Flags, flag: np.uint8) -> Bools:
-    found: Bools = (flags & flag) != 0
-    return found
+        """The rows for which Spark raises an error, and which could fulfil the condition."""
+        found: Bools = self.flags & (TRUE | FAILED) == TRUE | FAILED
+        return found
 
 
 def of_refs(values: Callable[[Ref], Values]) -> Known:
@@ -210,15 +204,18 @@ def _of_rows(condition: Callable[[Values], Truth], values: Values) -> Truth:
 
 def _all(terms: Sequence[Truth], rows: int) -> Truth:
     both, either = np.full(rows, TRUE), np.zeros(rows, np.uint8)
+    refuted = np.zeros(rows, np.bool_)
     for term in terms:
         both &= term.flags
-        either |= term.flags
-    false = either & FALSE
-    return Truth(both & TRUE | false | either & FAILED & ~(false << 1))
+        either |= term.flags & (FALSE | FAILED)
+        refuted |= term.flags & (FALSE | FAILED) == FALSE
+    flags: Flags = np.where(refuted, FALSE, both | either)
+    return Truth(flags)
 
 
 def _not(term: Truth) -> Truth:
-    return Truth.of(term.false, term.true, term.failed)
+    flags = term.flags
+    return Truth((flags & TRUE) * FALSE | (flags & FALSE) // FALSE | flags & FAILED)
 
 
 def _failed(values: Values) -> Bools:
@@ -226,9 +223,8 @@ def _failed(values: Values) -> Bools:
 
 
 def _is_null(values: Values) -> Truth:
-    failed = _failed(values)
     null = bools_of(values.array.is_null())
-    return Truth.of(null & ~failed, ~null & ~failed, failed)
+    return Truth.of(null, ~null, _failed(values))
 
 
 def _starts_with(prefix: str, values: Values) -> Truth:
@@ -241,12 +237,11 @@ def _starts_with(prefix: str, values: Values) -> Truth:
 def _compare(op: CompareOp, left: Values, right: Values) -> Truth:
     """Compare two operands of one type."""
     one, other = (_by_order(plain(each.array)) for each in (left, right))
-    failed = either([left, right])
-    found = Truth.of_values(Values(one, failed), _PLAIN[op](one, other))
     if op != "<=>":
-        return found
-    true = (found.true | bools_of(pc.and_(one.is_null(), other.is_null()))) & ~found.failed
-    return Truth.of(true, ~true & ~found.failed, found.failed)
+        return Truth.of_values(Values(one, strict([left, right])), _PLAIN[op](one, other))
+    equal = pc.or_kleene(_PLAIN[op](one, other), pc.and_(one.is_null(), other.is_null()))
+    true = bools_of(equal.fill_null(False))
+    return Truth.of(true, ~true, _failed(Values(one, either([left, right]))))
 
 
 def _compare_with(op: CompareOp, operand: Expression, literal: Literal, values: Values) -> Truth:
@@ -259,15 +254,14 @@ def _compare_with(op: CompareOp, operand: Expression, literal: Literal, values: 
     found = Truth.of_values(values, _answers(op, _as_common(values.array, common), value, common))
     if op != "<=>":
         return found
-    return Truth.of(found.true, ~found.true & ~found.failed, found.failed)
+    return Truth.of(found.true, ~found.true, found.failed)
 
 
 def _with_null(op: CompareOp, values: Values) -> Truth:
     """Compare with NULL: null, except for `<=>`."""
     if op == "<=>":
         return _is_null(values)
-    nothing = np.zeros(len(values.array), np.bool_)
-    return Truth.of(nothing, nothing, _failed(values))
+    return Truth(np.zeros(len(values.array), np.uint8))  # Spark does not compute the operand
 
 
 def _in(operand: Expression, options: tuple[Literal, ...], values: Values) -> Truth:

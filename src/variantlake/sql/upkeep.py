@@ -202,6 +202,9 @@ def parse_upkeep(text: str) -> Upkeep | None:
 _CLONE = re.compile(r"\bclone\b", re.IGNORECASE)
 
 
+_MAX_DIGITS = 19  # of a BIGINT
+
+
 class _UpkeepCursor(TokenCursor):
     """Reads the parts after the first word."""
 
@@ -225,8 +228,8 @@ class _UpkeepCursor(TokenCursor):
     def _history(self, table: str) -> DescribeHistory | None:
         if not self.take("LIMIT"):
             return DescribeHistory(table)
-        limit = self._number()
-        return None if limit is None else DescribeHistory(table, int(limit))
+        limit = self._whole_number()
+        return None if limit is None else DescribeHistory(table, limit)
 
     def show(self) -> Upkeep | None:
         if self.take("COLUMNS", "IN") or self.take("COLUMNS", "FROM"):
@@ -280,7 +283,7 @@ class _UpkeepCursor(TokenCursor):
             elif self.take("DRY", "RUN"):
                 dry_run = True
             elif self.take("RETAIN"):
-                hours = self._number()
+                hours = self._hours()
                 if hours is None or not self.take("HOURS"):
                     return None
             elif not self.take("FULL"):
@@ -351,18 +354,26 @@ class _UpkeepCursor(TokenCursor):
 
     def _moment(self) -> Moment | None:
         if self.take("VERSION", "AS", "OF"):
-            version = self._number()
-            return None if version is None else Moment(version=int(version))
+            version = self._whole_number()
+            return None if version is None else Moment(version=version)
         if self.take("TIMESTAMP", "AS", "OF"):
             return Moment(timestamp=self.until("TBLPROPERTIES"))
         return None
 
-    def _number(self) -> float | None:
+    def _whole_number(self) -> int | None:
+        word = self._digits(r"[0-9]+")
+        return None if word is None else int(word)
+
+    def _hours(self) -> float | None:
+        word = self._digits(r"[0-9]+(\.[0-9]+)?")
+        return None if word is None else float(word)
+
+    def _digits(self, pattern: str) -> str | None:
         word = self.word(self.at)
-        if not re.fullmatch(r"\d+(\.\d+)?", word):
+        if len(word) > _MAX_DIGITS or not re.fullmatch(pattern, word):
             return None
         self.at += 1
-        return float(word)
+        return word
 
 
 _VERBS = {
