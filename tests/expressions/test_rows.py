@@ -8,7 +8,7 @@ import pytest
 
 from variantlake.expressions.arrays import Values
 from variantlake.expressions.rows import evaluate, of_refs, truth_of
-from variantlake.expressions.tree import And, Call, Compare, Literal, Not, Or, Predicate, Ref
+from variantlake.expressions.tree import And, Call, Compare, In, Literal, Not, Or, Predicate, Ref
 from variantlake.paths import Path
 from variantlake.types import Kind, ShreddedType
 
@@ -47,6 +47,8 @@ def case(condition: Predicate) -> Predicate:
         (Or((equal(GUARD, 1), equal(CAST, 6))), [0, 3], [1, 2]),
         (Not(Or((equal(GUARD, 1), equal(CAST, 6)))), [], [1]),
         (Compare("<", GUARD, CAST), [3], [0, 1]),
+        (In(CAST, (Literal(5, "bigint"), Literal(None, "bigint"))), [3], [0, 1, 2]),
+        (Not(In(CAST, (Literal(5, "bigint"), Literal(None, "bigint")))), [], []),
         (Compare("<=>", GUARD, CAST), [], [0, 1, 2]),
         (And((case(equal(CAST, 5)), equal(GUARD, 1))), [3], [0]),
         (Not(case(equal(CAST, 5))), [], [0, 1, 2]),

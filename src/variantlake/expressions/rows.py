@@ -271,8 +271,8 @@ def _in(operand: Expression, options: tuple[Literal, ...], values: Values) -> Tr
     wanted = [literal_as(option, common) for option in options]
     valid = valid_of(values.array)
     true = _any(_as_common(values.array, common), wanted, common) & valid
-    false = valid & ~true & (None not in wanted)
-    return Truth.of(true, false, _failed(values))
+    found = Truth.of(true, valid & ~true, _failed(values))
+    return Truth(found.flags & ~FALSE) if None in wanted else found  # never false beside a NULL
 
 
 def _any(array: AnyArray, wanted: Sequence[Raw | None], common: ShreddedType) -> Bools:
