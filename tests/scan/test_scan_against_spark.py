@@ -29,8 +29,8 @@ from tests.strategies import MORE
 from variantlake import Table, Variant
 from variantlake.errors import InvalidValue, UnsupportedFeature
 from variantlake.expressions.typing import spark_type
+from variantlake.expressions.value_casts import _CASTS, cast_raw
 from variantlake.quoting import quote_string
-from variantlake.scan.files.casts import _CASTS, cast_raw
 from variantlake.types import Kind, ShreddedType
 
 if TYPE_CHECKING:

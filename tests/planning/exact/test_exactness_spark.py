@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from variantlake.expressions.monotone_casts import Beyond, monotone_cast
 from variantlake.expressions.typing import INT_LIMITS, spark_type
 from variantlake.parquet.stats.bounds import Bounds, Raw
 from variantlake.parquet.stats.facts import PathFacts
 from variantlake.paths import Path
-from variantlake.planning.exact.casts import Beyond, monotone_cast, type_limits
+from variantlake.planning.exact.casts import type_limits
 from variantlake.planning.exact.exactness import Conversion, ConversionKind, conversion
 from variantlake.shredding.schema import Leaf
 from variantlake.types import Kind, ShreddedType

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 import variantlake as vl
 from tests.strategies import MORE
 from variantlake.errors import UnsupportedFeature
-from variantlake.scan.files.casts import _direct, cast_raw
+from variantlake.expressions.value_casts import cast_raw
+from variantlake.scan.files.casts import _direct
 from variantlake.types import Kind, ShreddedType
 
 DOUBLE = ShreddedType(Kind.DOUBLE)

@@ -34,17 +34,11 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from variantlake.expressions.monotone_casts import DOUBLE_SAFE_SCALES, Beyond, monotone_cast
 from variantlake.expressions.typing import spark_type
 from variantlake.parquet.stats.fact_columns import Bools, BoundColumns
 from variantlake.parquet.stats.facts import PathFacts
-from variantlake.planning.exact.casts import (
-    DOUBLE_SAFE_SCALES,
-    Beyond,
-    cast_column,
-    monotone_cast,
-    type_limits,
-    usable_bounds,
-)
+from variantlake.planning.exact.casts import cast_column, type_limits, usable_bounds
 from variantlake.types import MAX_PRECISION, Kind, ShreddedType
 
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from variantlake.delta.schema.table_schema import PrimitiveType
 from variantlake.delta.stats.partition_values import partition_raw
 from variantlake.expressions.bounds import equal
+from variantlake.expressions.monotone_casts import Beyond, monotone_cast
 from variantlake.expressions.tree import Ref
 from variantlake.expressions.typing import spark_type
 from variantlake.parquet.stats.bounds import Raw
@@ -28,7 +29,7 @@ from variantlake.parquet.stats.fact_columns import (
     RowColumns,
 )
 from variantlake.parquet.stats.facts import UNKNOWN
-from variantlake.planning.exact.casts import Beyond, cast_column, monotone_cast
+from variantlake.planning.exact.casts import cast_column
 from variantlake.planning.exact.readings import (
     MIXED,
     NO_STATISTICS,
