@@ -270,7 +270,7 @@ MUTATIONS = (
     ),
     Mutation(
         16, "bounds count without the cast",
-        "cast_column", "... or stored.kind in _SAME_ORDER", "True",
+        "cast_column", "... or stored.kind in SAME_ORDER", "True",
     ),
     Mutation(
         16, "strings order as numbers",
