@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from tests import corpora, turns
-from tests.jvm import SHORT_LIVED
+from tests import classes, corpora, turns
+from tests.jvm import LAUNCHER, SHORT_LIVED
 from tests.strategies import MORE
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ os.environ.setdefault("VARIANTLAKE_PROCESSES", "0")
 
 # For processes that start a Spark of their own.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED)
+os.environ.setdefault("SPARK_LAUNCHER_OPTS", LAUNCHER)
 
 # What a process has written outlives the process; fsync matters where the machine loses power.
 # Thousands of commits would wait for the disk. That it is called is the matter of test_durability.
@@ -52,6 +53,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> turns.Turns:
+    classes.begin()
     return turns.Turns(config, log)
 
 

@@ -33,12 +33,13 @@ EXCLUDED = (
 )
 
 
-def delta_session(scratch: Path) -> SparkSession:
+def delta_session(scratch: Path, java: str = SHORT_LIVED) -> SparkSession:
     """A local Spark with Delta Spark's package, as a user would start one.
 
-    UTC, two cores, few shuffle partitions. Raises PySparkRuntimeError if it does not start.
+    UTC, two cores, few shuffle partitions; `java` are options of its JVM. Raises
+    PySparkRuntimeError if it does not start.
     """
-    options = f"{ROOM} {SHORT_LIVED}"
+    options = f"{ROOM} {java}"
     builder = (
         SparkSession.builder.master("local[2]")
         .appName("variantlake tests")
@@ -56,7 +57,7 @@ def delta_session(scratch: Path) -> SparkSession:
         .config(
             "spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
         )
-        .config("spark.databricks.delta.snapshotPartitions", "2")
+        .config("spark.databricks.delta.snapshotPartitions", "1")
         # Delta Spark's VACUUM lists with ten thousand tasks otherwise.
         .config("spark.sql.sources.parallelPartitionDiscovery.parallelism", "2")
     )
