@@ -744,6 +744,11 @@ MUTATIONS = (
         "RulePlanner._open", "table.snapshot.metadata.id != ...", "False", spark=True,
     ),
     Mutation(
+        41, "a damaged checkpoint is passed over",
+        "RulePlanner._open", 'self._tables.check_checkpoint(table, relation["checkpoint"])', "pass",
+        spark=True,
+    ),
+    Mutation(
         41, "one relation's cached rows are those of all",
         "LakeRelation",
         "((Relation) other).version.equals(version)\n                && ", "", spark=True,

@@ -55,7 +55,8 @@ class LogState:
 
     `removes` holds the tombstones by key, or is None if the caller did not request them. `protocol`
     and `metadata` are None until an action sets them. `unknown_actions` names the kinds of actions
-    that this version does not know: a checkpoint of the state would lose them.
+    that this version does not know: a checkpoint of the state would lose them. `checkpoint` is the
+    version of the checkpoint that was read, -1 if all is from commits.
     """
 
     protocol: Protocol | None = None
@@ -66,6 +67,7 @@ class LogState:
     domains: Mapping[str, DomainMetadata] = field(default_factory=dict)
     commit_info: CommitInfo | None = None
     unknown_actions: frozenset[str] = frozenset()
+    checkpoint: int = field(default=-1, compare=False)
     index: PathIndex = field(default_factory=PathIndex, compare=False, repr=False)
 
 
@@ -160,6 +162,7 @@ def apply_commits(state: LogState, commits: Iterable[list[Action] | Commit]) -> 
         domains={name: domain for name, domain in domains.items() if not domain.removed},
         commit_info=info,
         unknown_actions=frozenset(unknown),
+        checkpoint=state.checkpoint,
         index=index if is_unread(files) else index.of(files),
     )
 

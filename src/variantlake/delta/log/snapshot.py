@@ -31,11 +31,7 @@ from variantlake.delta.log.log_segment import all_commits, commits_after
 from variantlake.delta.log.logical_files import LogicalFiles, adds_of, files_of
 from variantlake.delta.log.parted_files import check_unique, is_unread
 from variantlake.delta.log.path_index import PathIndex
-from variantlake.delta.log.reconciliation import (
-    LogState,
-    apply_commits,
-    read_commit,
-)
+from variantlake.delta.log.reconciliation import LogState, apply_commits, read_commit
 from variantlake.delta.log.snapshot_state import read_state
 from variantlake.delta.log.time_travel import check_version, file_times, version_at
 from variantlake.delta.protocol.features import (
@@ -125,8 +121,9 @@ class Snapshot(Shown):
 
     `last` is the file of the log that the version ends with, as it was when it was listed.
     `files` has a row for each file (columns: `logical_files.FILES`), with paths as in the log;
-    `location` resolves them. A snapshot applies no deletion vectors and no column mapping: a scan
-    that does must name them to `read`, which otherwise refuses a table that needs them.
+    `location` resolves them. `checkpoint` is as in LogState. A snapshot applies no deletion vectors
+    and no column mapping: a scan that does must name them to `read`, which otherwise refuses a
+    table that needs them.
     """
 
     store: Store
@@ -142,6 +139,7 @@ class Snapshot(Shown):
     unknown_actions: frozenset[str] = frozenset()
     absolute_paths: AbsolutePaths = AbsolutePaths.ALLOW
     applies: frozenset[str] = frozenset()
+    checkpoint: int = field(default=-1, compare=False, repr=False)
     index: PathIndex = field(default_factory=PathIndex, compare=False, repr=False)
 
     @classmethod
@@ -245,6 +243,7 @@ class Snapshot(Shown):
             transactions=self.transactions,
             domains=self.domains,
             unknown_actions=self.unknown_actions,
+            checkpoint=self.checkpoint,
             index=self.index,
         )
 
@@ -382,6 +381,7 @@ def _snapshot(
         unknown_actions=state.unknown_actions,
         absolute_paths=absolute_paths,
         applies=applies,
+        checkpoint=state.checkpoint,
         index=state.index,
     )
 

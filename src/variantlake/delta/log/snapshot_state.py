@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 
 from variantlake.delta.actions.actions import Action, RemoveFile
@@ -71,8 +72,17 @@ def read_state(
                 unreadable[segment.checkpoint.version] = error
                 continue
             _check_complete(store, segment.checkpoint, state)
+            state = replace(state, checkpoint=segment.checkpoint.version)
         compacted = _by_compactions(store, segment, state) if compactions else None
         return segment, compacted or _by_commits(store, segment, state)
+
+
+def check_checkpoint(store: Store, version: int) -> None:
+    """Read the checkpoint of `version`. Raises MalformedLog if it is damaged or missing."""
+    checkpoint = find_segment(store, version).checkpoint
+    if checkpoint is None or checkpoint.version != version:
+        raise MalformedLog(f"the checkpoint of version {version} is missing", file=store.uri)
+    _check_complete(store, checkpoint, read_checkpoint(store, checkpoint))
 
 
 def _check_complete(store: Store, checkpoint: CheckpointFiles, state: LogState) -> None:

@@ -21,8 +21,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from variantlake.errors import TableReplaced, VariantLakeError
 from variantlake.expressions.tree import In
-from variantlake.planning.exact.readings import Native
-from variantlake.planning.plan import ScanPlan
 from variantlake.quoting import quote_identifier
 from variantlake.spark.query.plans.catalyst import Node, node_of
 from variantlake.spark.query.plans.join_values import (
@@ -297,7 +295,8 @@ class RulePlanner:
     def _open(self, relation: Mapping[str, Any]) -> _OpenTable | None:
         """Return the table version to read, None if options of the source name columns or a time.
 
-        Raises TableReplaced if another table is at the location now.
+        Raises TableReplaced if another table is at the location now, MalformedLog if the checkpoint
+        that Delta Spark reads is damaged: without the rule the query fails.
         """
         if "relation" in relation:
             found = relation_of(relation["relation"])
@@ -314,6 +313,7 @@ class RulePlanner:
             table = self._tables.open(location, version)
         if table.snapshot.metadata.id != relation["id"]:
             raise TableReplaced("another table is at the location now", file=location)
+        self._tables.check_checkpoint(table, relation["checkpoint"])
         return _OpenTable(table, self._tables, _delta_name(location))
 
     def _to_java(
@@ -416,17 +416,9 @@ def _worth(planned: Iterable[PlannedTable], ours: Collection[str]) -> list[Plann
     worth = {
         each.table.location
         for each in planned
-        if each.view in ours or each.pushed or _is_worth(each.plan)
+        if each.view in ours or each.pushed or each.reads_less
     }
     return [each for each in planned if each.table.location in worth]
-
-
-def _is_worth(plan: ScanPlan) -> bool:
-    """Whether the plan reads less than Spark would."""
-    return plan.read_files < plan.total_files or any(
-        group.by_kernels or any(not isinstance(reading, Native) for _, reading in group.readings)
-        for group in plan.groups
-    )
 
 
 def _scan(

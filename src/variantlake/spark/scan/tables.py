@@ -13,6 +13,7 @@ from pyspark.sql.types import DataType, StructField, StructType, VariantType
 
 from variantlake.delta.log.parted_files import is_unread
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.log.snapshot_state import check_checkpoint
 from variantlake.delta.log.time_travel import version_at
 from variantlake.delta.protocol.features import SCAN_FEATURES
 from variantlake.delta.schema.char_types import char_length_at
@@ -131,6 +132,7 @@ class Tables:
         self._run = run
         self._newest: dict[str, TableVersion] = {}
         self._versions: dict[str, TableVersion] = {}
+        self._sound: dict[str, tuple[str, int]] = {}
         self._footers = Footers()
 
     def open(
@@ -165,6 +167,20 @@ class Tables:
             self._newest.pop(next(iter(self._newest)))
         self._newest[location] = table
         return table
+
+    def check_checkpoint(self, table: TableVersion, version: int) -> None:
+        """Check the checkpoint of `version`, unless the table was read from it or a newer one.
+
+        Reads a sound one once. Raises MalformedLog if it is damaged or missing.
+        """
+        location, snapshot = table.location, table.snapshot
+        sound = (snapshot.metadata.id, version)
+        if snapshot.checkpoint >= version or self._sound.get(location) == sound:
+            return
+        check_checkpoint(snapshot.store, version)
+        while len(self._sound) >= _REMEMBERED_TABLES:
+            self._sound.pop(next(iter(self._sound)))
+        self._sound[location] = sound
 
     @contextlib.contextmanager
     def giving(self, snapshots: Sequence[Snapshot]) -> Iterator[list[str]]:

@@ -681,6 +681,8 @@ public class AcceleratedReads {
                     each.put("location", location(path));
                     each.put("version", call(snapshots[i], "version"));
                     each.put("id", call(call(snapshots[i], "metadata"), "id"));
+                    Object segment = call(snapshots[i], "logSegment");
+                    each.put("checkpoint", call(call(segment, "checkpointProvider"), "version"));
                 } else if (isOurs(plan)) {
                     each.putAll((Map) ((Supplier) ((LogicalRelation) plan).relation()).get());
                 } else {

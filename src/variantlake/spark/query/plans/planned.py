@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import DataFrame
 
 from variantlake.expressions.tree import Predicate, Ref, map_refs
+from variantlake.planning.exact.readings import Native
 from variantlake.planning.plan import ScanPlan
 from variantlake.planning.stats.first_rows import FirstRows, map_order
 from variantlake.spark.scan import pushed_aggregates
@@ -67,6 +68,14 @@ class PlannedTable:
     def whole(self) -> tuple[str, ...]:
         """The Variants that the query needs as they are."""
         return tuple(sorted(self.use.whole & self.table.variants))
+
+    @property
+    def reads_less(self) -> bool:
+        """Whether the plan reads less than Spark would."""
+        return self.plan.read_files < self.plan.total_files or any(
+            group.by_kernels or any(not isinstance(each, Native) for _, each in group.readings)
+            for group in self.plan.groups
+        )
 
 
 @dataclass(slots=True)
