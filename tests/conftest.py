@@ -41,6 +41,10 @@ os.environ.setdefault("SPARK_LAUNCHER_OPTS", LAUNCHER)
 os.fsync = lambda fd: None  # noqa: ARG005 - its own name
 
 
+def pytest_collection(session: pytest.Session) -> None:
+    turns.load(session.config)
+
+
 @pytest.hookimpl(tryfirst=True)  # before xdist looks for the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     turns.group(items)

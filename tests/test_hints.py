@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.test_imports import PACKAGE, part_of
+from tests.test_imports import MODULES, PACKAGE, part_of
 
 # Calls, keywords with values, our own names: what only somebody who writes Python can use.
 PYTHON = re.compile(r"\w\(|\b\w+=|\bvl\.|\blake\.|\bTable\.|\b[a-z]+_[a-z_]+s?\b(?!_)")
@@ -32,19 +33,15 @@ PYTHON_ALONE = {
 }  # fmt: skip
 
 
-def _hints() -> Iterator[tuple[str, str, str | None]]:
+def _hints(module: Path) -> Iterator[tuple[str, str, str | None]]:
     """Each place that gives a hint, with it and with that of the command line."""
-    for module in sorted(PACKAGE.rglob("*.py")):
-        text = module.read_text(encoding="utf-8")
-        if "hint=" not in text:
-            continue
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.Call):
-                given = {each.arg: each.value for each in node.keywords}
-                if "hint" in given:
-                    place = f"{module.relative_to(PACKAGE)}:{node.lineno}"
-                    cli = given.get("cli_hint")
-                    yield place, _text(given["hint"]), None if cli is None else _text(cli)
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call):
+            given = {each.arg: each.value for each in node.keywords}
+            if "hint" in given:
+                place = f"{module.relative_to(PACKAGE)}:{node.lineno}"
+                cli = given.get("cli_hint")
+                yield place, _text(given["hint"]), None if cli is None else _text(cli)
 
 
 def _text(node: ast.expr) -> str:
@@ -57,14 +54,17 @@ def _text(node: ast.expr) -> str:
 
 
 @pytest.mark.parametrize(
-    ("place", "hint", "cli_hint"), [pytest.param(*hint, id=hint[0]) for hint in _hints()]
+    "module",
+    [each for each in MODULES if "hint=" in each.read_text(encoding="utf-8")],
+    ids=lambda path: str(path.relative_to(PACKAGE)),
 )
-def test_a_hint_is_in_the_words_of_its_surface(place: str, hint: str, cli_hint: str | None) -> None:
-    module = place.rpartition(":")[0]
-    assert not SHELL.search(hint)
-    if part_of(PACKAGE / module) == "cli":
-        assert not PYTHON.search(SHARED.sub("", hint).replace("--", ""))
-    elif cli_hint is None and module not in PYTHON_ALONE:
-        assert not PYTHON.search(SHARED.sub("", hint)), "give a cli_hint too"
-    elif cli_hint is not None:
-        assert not PYTHON.search(SHARED.sub("", cli_hint))
+def test_hints_are_in_the_words_of_their_surface(module: Path) -> None:
+    name = module.relative_to(PACKAGE).as_posix()
+    for place, hint, cli_hint in _hints(module):
+        assert not SHELL.search(hint), place
+        if part_of(module) == "cli":
+            assert not PYTHON.search(SHARED.sub("", hint).replace("--", "")), place
+        elif cli_hint is None and name not in PYTHON_ALONE:
+            assert not PYTHON.search(SHARED.sub("", hint)), f"{place}: give a cli_hint too"
+        elif cli_hint is not None:
+            assert not PYTHON.search(SHARED.sub("", cli_hint)), place

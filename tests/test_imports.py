@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import gc
 import subprocess
 import sys
@@ -168,6 +169,7 @@ class AtRunTime(ast.NodeTransformer):
         return self.generic_visit(node)
 
 
+@functools.cache
 def imported(module: Path, *, at_run_time: bool = False) -> set[str]:
     """Absolute dotted names that a module imports anywhere, inside functions as well."""
     names: set[str] = set()
