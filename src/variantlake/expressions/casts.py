@@ -4,17 +4,26 @@ from __future__ import annotations
 
 from variantlake.expressions.tree import Call, Expression
 from variantlake.expressions.typing import INT_DIGITS, cast, refused, type_of
+from variantlake.expressions.value_casts import BY_VALUE
 from variantlake.types import Kind, ShreddedType
 
 
 def explicit_cast(expression: Expression, wanted: ShreddedType) -> Expression:
     """`CAST(expression AS wanted)`. Raises UnsupportedFeature for types that only Spark casts."""
     own = type_of(expression)
-    if own is not None and (own.kind, wanted.kind) in _CASTS:
-        if own.kind is Kind.DECIMAL and own.precision - own.scale >= INT_DIGITS[Kind.INT64] - 1:
+    if own is not None and (own.kind, wanted.kind) in _EXPLICIT:
+        digits = own.precision - own.scale if own.kind is Kind.DECIMAL else 0
+        if wanted.kind in INT_DIGITS and digits >= INT_DIGITS[Kind.INT64] - 1:
             raise refused(f"{own.ddl} as {wanted.ddl}")
         return Call("cast", (expression,), wanted)
     return cast(expression, wanted)
+
+
+def tried_cast(expression: Expression, wanted: ShreddedType) -> Expression:
+    """`TRY_CAST(expression AS wanted)`. Raises as `explicit_cast`."""
+    found = explicit_cast(expression, wanted)
+    is_cast = isinstance(found, Call) and found.arguments == (expression,)
+    return Call("try_cast", (expression,), wanted) if is_cast else found
 
 
 _NUMBERS = (*INT_DIGITS, Kind.FLOAT, Kind.DOUBLE, Kind.DECIMAL)
@@ -28,7 +37,9 @@ _CASTS = frozenset(
         (Kind.TIMESTAMP, Kind.DATE),
     }
 )
-"""Casts that a user may write in addition to the implicit ones of `typing.cast`."""
+"""Casts that a user may write in addition to the implicit ones of `typing.cast`, with Arrow."""
+
+_EXPLICIT = _CASTS | BY_VALUE | {(Kind.DECIMAL, Kind.STRING)}
 
 _STORED = frozenset(
     {

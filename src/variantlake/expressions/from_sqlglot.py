@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from sqlglot import exp
 
 from variantlake.errors import InvalidQuery
-from variantlake.expressions.casts import explicit_cast
+from variantlake.expressions.casts import explicit_cast, tried_cast
 from variantlake.expressions.columns import Columns
 from variantlake.expressions.literals import DAY, coerced, constant, type_name
 from variantlake.expressions.signatures import call, zoned
@@ -134,7 +134,7 @@ class Expressions:
             if inside:
                 raise refused("an aggregate inside of an aggregate")
             return self._aggregate(node)
-        if isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):
+        if isinstance(node, exp.Cast):  # TRY_CAST as well
             converted = self._cast(node, inside=inside)
             if converted is not None:
                 return converted
@@ -179,7 +179,7 @@ class Expressions:
         if type_ is None or (isinstance(found, Ref) and found.char_length):
             # Spark does not pad constants that it compares with a cast CHAR.
             raise refused(f"a cast of {found} to that type")
-        return explicit_cast(found, type_)
+        return (tried_cast if isinstance(node, exp.TryCast) else explicit_cast)(found, type_)
 
     def _is_variant(self, node: exp.Column) -> bool:
         if not node.table and self._names.get(node.name.lower()) is not None:

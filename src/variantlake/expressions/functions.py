@@ -19,7 +19,8 @@ from variantlake.expressions.arrays import Values, either, failing, numbers, pla
 from variantlake.expressions.string_functions import STRING_FUNCTIONS
 from variantlake.expressions.time_functions import TIME_FUNCTIONS, check_years
 from variantlake.expressions.tree import Call
-from variantlake.expressions.typing import INT_LIMITS
+from variantlake.expressions.typing import INT_LIMITS, type_of
+from variantlake.expressions.value_casts import BY_VALUE, cast_values
 from variantlake.parquet.stats.fact_columns import Bools
 from variantlake.types import Kind, ShreddedType
 
@@ -89,7 +90,13 @@ def _division(expression: Call, values: Sequence[Values]) -> Values:
 def _cast(expression: Call, values: Sequence[Values]) -> Values:
     (given,) = values
     own: Any = given.array.type
-    wanted = expression.type
+    wanted, stored = expression.type, type_of(expression.arguments[0])
+    if stored is not None and (stored.kind, wanted.kind) in BY_VALUE:
+        array = cast_values(given.array, stored, wanted)
+        return failing(array, given.failed, valid(given.array) & ~valid(array))
+    if pa.types.is_decimal(own) and wanted.kind is Kind.STRING:
+        texts = [None if each is None else f"{each:f}" for each in given.array.to_pylist()]
+        return Values(arrow_array(texts, pa.string()), given.failed)
     if wanted.kind in INT_LIMITS and not pa.types.is_boolean(own):
         return _whole(given, wanted)
     if pa.types.is_date(own) or pa.types.is_timestamp(own):
@@ -98,6 +105,11 @@ def _cast(expression: Call, values: Sequence[Values]) -> Values:
     if wanted.kind is Kind.DATE:
         array = pc.floor_temporal(array, unit="day")
     return Values(array.cast(wanted.arrow, safe=wanted.kind not in _FLOATS), given.failed)
+
+
+def _tried_cast(expression: Call, values: Sequence[Values]) -> Values:
+    """Cast to NULL instead of failing; an operand that failed still fails."""
+    return Values(_cast(expression, values).array, values[0].failed)  # NULL where it failed
 
 
 def _whole(given: Values, wanted: ShreddedType) -> Values:
@@ -258,6 +270,7 @@ FUNCTIONS: dict[str, Callable[[Call, Sequence[Values]], Values]] = {
     **dict.fromkeys(_ARROW, _arithmetic),
     **dict.fromkeys(("divide", "div", "remainder", "pmod"), _division),
     "cast": _cast,
+    "try_cast": _tried_cast,
     "case": _case,
     "coalesce": _coalesce,
     **dict.fromkeys(("greatest", "least"), _extreme),

@@ -362,7 +362,7 @@ def zoned(expression: Expression) -> bool:
 
 def _is_zoned(part: Call) -> bool:
     own = type_of(part.arguments[0]) if part.arguments else None
-    if part.function == "cast":
+    if part.function in ("cast", "try_cast"):
         return {own, part.type} == {_DATE, _TIMESTAMP}
     return own == _TIMESTAMP and part.function in (
         *_PARTS,
@@ -422,8 +422,9 @@ _SIGNATURES: dict[str, _Signature] = {
     **_each(("like", "contains", "endswith"), _with_constants(BOOLEAN, str), None),
     **_each(("rlike",), _regular_expression, None),
     **_each(("locate",), _with_constants(INT, str), None),
-    **_each(("replace",), _with_constants(STRING, str, str), None),
+    **_each(("replace", "translate"), _with_constants(STRING, str, str), None),
     **_each(("repeat",), _with_constants(STRING, int), None),
     **_each(("substring",), _with_constants(STRING, int, int), None),
+    **_each(("lpad", "rpad"), _with_constants(STRING, int, str), None),
     **_each(("split_part",), _with_constants(STRING, str, int), None),
 }

@@ -234,6 +234,12 @@ def _replace(node: exp.Expression, read: Read) -> Expression:
     return call("replace", *operands, *last)
 
 
+def _padded(node: exp.Expression, read: Read) -> Expression:
+    only(node, "this", "expression", "fill_pattern", "is_left")
+    parts = [node.args[name] for name in ("expression", "fill_pattern") if node.args.get(name)]
+    return call("lpad" if node.args["is_left"] else "rpad", *read(node.this, *parts))
+
+
 def _round(node: exp.Expression, read: Read) -> Expression:
     only(node, "this", "decimals")
     scale = node.args.get("decimals")
@@ -328,6 +334,8 @@ _SPECIAL: dict[type[exp.Expression], Callable[[exp.Expression, Read], Expression
     exp.StrPosition: _args("locate", "this", "substr"),
     exp.Repeat: _args("repeat", "this", "times"),
     exp.SplitPart: _args("split_part", "this", "delimiter", "part_index"),
+    exp.Pad: _padded,
+    exp.Translate: _args("translate", "this", "from_", "to"),
     exp.ConcatWs: _concat_ws,
     exp.Round: _round,
     exp.SafeDivide: _try_divide,

@@ -45,13 +45,37 @@ def _locate(texts: Any, part: str) -> Any:
     return pa.array(found, pa.int32())
 
 
+def _each(function: Callable[[str], str], texts: Any) -> Any:
+    return pa.array([None if text is None else function(text) for text in texts.to_pylist()])
+
+
 def _split_part(texts: Any, delimiter: str, number: int) -> Any:
     def part(text: str) -> str:
         parts = text.split(delimiter) if delimiter else [text]
         at = number - 1 if number > 0 else len(parts) + number
         return parts[at] if 0 <= at < len(parts) else ""
 
-    return pa.array([None if text is None else part(text) for text in texts.to_pylist()])
+    return _each(part, texts)
+
+
+def _padded(texts: Any, length: int, fill: str = " ", *, left: bool) -> Any:
+    """Fill texts up to `length` characters, and cut longer ones."""
+    if length > _MOST_TIMES:
+        raise refused(f"texts filled up to more than {_MOST_TIMES:,} characters")
+
+    def padded(text: str) -> str:
+        more = (fill * max(length, 0))[: max(length - len(text), 0)]
+        cut = text[: max(length, 0)]
+        return more + cut if left else cut + more
+
+    return _each(padded, texts)
+
+
+def _translate(texts: Any, characters: str, others: str) -> Any:
+    """Replace each of `characters` by that at its place in `others`, or delete it."""
+    table = dict.fromkeys(map(ord, characters), "")
+    table |= dict(reversed([*zip(map(ord, characters), others, strict=False)]))
+    return _each(lambda text: text.translate(table), texts)
 
 
 def _replace(texts: Any, part: str, replacement: str) -> Any:
@@ -91,6 +115,9 @@ _OF_TEXTS: dict[str, Callable[..., Any]] = {
     "reverse": pc.utf8_reverse,
     "repeat": _repeat,
     "split_part": _split_part,
+    "lpad": partial(_padded, left=True),
+    "rpad": partial(_padded, left=False),
+    "translate": _translate,
 }
 """Functions of one column of texts; the other arguments are constants."""
 

@@ -96,8 +96,8 @@ class Call:
 
     def __str__(self) -> str:
         shown = [str(argument) for argument in self.arguments]
-        if self.function == "cast":
-            return f"CAST({shown[0]} AS {self.type.ddl})"
+        if self.function in ("cast", "try_cast"):
+            return f"{self.function.upper()}({shown[0]} AS {self.type.ddl})"
         if self.function in _OPERATORS:
             return f"({f' {_OPERATORS[self.function]} '.join(shown)})"
         return f"{self.function}({', '.join(shown)})"

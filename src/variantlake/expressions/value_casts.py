@@ -249,6 +249,7 @@ def _string_to_timestamp(value: Any, requested: ShreddedType) -> int | None:
 _Cast = Callable[[Any, ShreddedType], "Raw | None"]
 _INTEGERS = tuple(INT_LIMITS)
 _FLOATS = (Kind.FLOAT, Kind.DOUBLE)
+_TEXTUAL = (Kind.STRING, Kind.DECIMAL)
 
 _CASTS: dict[tuple[Kind, Kind], _Cast] = {
     **{(kind, Kind.STRING): lambda value, _: str(value) for kind in _INTEGERS},
@@ -277,4 +278,11 @@ _CASTS: dict[tuple[Kind, Kind], _Cast] = {
         for kind in (*_INTEGERS, *_FLOATS, Kind.DECIMAL, Kind.BOOLEAN, Kind.BINARY)
     },
 }
-"""Casts that are not among planning's monotone ones; a test compares each with Spark."""
+"""Casts that are not among the monotone ones; a test compares each with Spark."""
+
+BY_VALUE = frozenset(
+    (stored, requested)
+    for stored, requested in _CASTS
+    if stored in (Kind.STRING, Kind.BINARY) or (stored in _FLOATS and requested in _TEXTUAL)
+)
+"""Casts of columns that Spark makes as those of Variants' values. Decimals keep their zeros."""
