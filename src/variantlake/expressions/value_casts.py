@@ -127,11 +127,13 @@ _SURE_DIGITS = 15
 """Doubles of 1e-12 to 1e16 with no more have the same text in Java 17 (tried on 17 million)."""
 _BLANKS = "".join(map(chr, range(33)))
 """The characters that Spark trims from a text before it parses it: all up to the space."""
+_CONTROLS = _BLANKS + "\x7f"
+"""Those that it trims from integers and booleans."""
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
 _LONG_DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _NO_NUMBER = re.compile(r"[\x00-\x2f\x3a-\x7f]*")
-"""ASCII without a digit. For some types Java accepts digits of other scripts."""
+"""ASCII without a digit. Java's decimals accept digits of other scripts."""
 _SPECIAL_DOUBLES = {
     "nan": math.nan,
     **dict.fromkeys(("inf", "+inf", "infinity", "+infinity"), math.inf),
@@ -156,11 +158,9 @@ def _unsure(text: str, requested: ShreddedType) -> UnsupportedFeature:
 
 
 def _string_to_integer(value: Any, requested: ShreddedType) -> int | None:
-    text = value.strip(_BLANKS)
+    text = value.strip(_CONTROLS)
     if not _INTEGER.fullmatch(text) or len(text) > 100:
-        if text.isascii():
-            return None
-        raise _unsure(value, requested)
+        return None
     number, limit = int(text), INT_LIMITS[requested.kind]
     return number if -limit <= number < limit else None
 
@@ -171,7 +171,7 @@ def _string_to_double(value: Any, requested: ShreddedType) -> float | None:
         return float(text)
     if text.lower() in _SPECIAL_DOUBLES:
         return _SPECIAL_DOUBLES[text.lower()]
-    if _NO_NUMBER.fullmatch(text):
+    if _NO_NUMBER.fullmatch(text) or not text.isascii():
         return None
     raise _unsure(value, requested)
 
@@ -193,7 +193,7 @@ def _string_to_decimal(value: Any, requested: ShreddedType) -> Decimal | None:
 
 
 def _string_to_boolean(value: Any, _requested: ShreddedType) -> bool | None:
-    text = value.strip(_BLANKS).lower()
+    text = value.strip(_CONTROLS).lower()
     return True if text in _TRUE else False if text in _FALSE else None
 
 
