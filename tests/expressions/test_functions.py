@@ -77,7 +77,7 @@ CONDITIONS = (
     "dt - INTERVAL 1 MONTH = DATE'2000-01-29'", "ts - INTERVAL 4 YEARS < ts",
     "dt - INTERVAL 2 WEEKS < dt", "cast(dec AS STRING) = '2.00'", "cast(d AS STRING) = '-0.0'",
     "cast(cast(n AS STRING) AS BIGINT) = 7", "try_cast(s AS INT) = 10",
-    "try_cast(u AS DOUBLE) = 10", "try_cast(s AS DECIMAL(4,1)) = 10.0", "try_cast(k AS INT) = 5",
+    "try_cast(u AS DOUBLE) = 10", "try_cast(u AS DECIMAL(4,1)) = 10.0", "try_cast(k AS INT) = 5",
     "try_cast(s AS BOOLEAN)", "try_cast(d AS INT) = 1", "try_cast(u AS DATE) IS NULL",
     "cast(cast(dt AS STRING) AS DATE) = dt", "to_date(cast(dt AS STRING)) = dt",
     "try_cast(concat(cast(dt AS STRING), 'T10:00:00Z') AS TIMESTAMP) > ts",
