@@ -8,9 +8,20 @@ import pytest
 
 from variantlake.expressions.arrays import Values
 from variantlake.expressions.rows import evaluate, of_refs, truth_of
-from variantlake.expressions.tree import And, Call, Compare, In, Literal, Not, Or, Predicate, Ref
+from variantlake.expressions.tree import (
+    And,
+    Call,
+    Compare,
+    In,
+    IsNull,
+    Literal,
+    Not,
+    Or,
+    Predicate,
+    Ref,
+)
+from variantlake.expressions.typing import BIGINT, BOOLEAN
 from variantlake.paths import Path
-from variantlake.types import Kind, ShreddedType
 
 GUARD = Ref(("k",), None, "bigint")
 CAST = Ref(("v",), Path.parse("$.a"), "bigint")
@@ -31,7 +42,7 @@ def equal(ref: Ref, value: int) -> Predicate:
 def case(condition: Predicate) -> Predicate:
     """`CASE WHEN condition THEN true ELSE false END`."""
     parts = (condition, Literal(True, "boolean"), Literal(False, "boolean"))
-    return Call("case", parts, ShreddedType(Kind.BOOLEAN))
+    return Call("case", parts, BOOLEAN)
 
 
 @pytest.mark.rule(1)
@@ -47,6 +58,10 @@ def case(condition: Predicate) -> Predicate:
         (Or((equal(GUARD, 1), equal(CAST, 6))), [0, 3], [1, 2]),
         (Not(Or((equal(GUARD, 1), equal(CAST, 6)))), [], [1]),
         (Compare("<", GUARD, CAST), [3], [0, 1]),
+        (Compare("<", CAST, GUARD), [], [0, 1]),
+        (Not(Compare("<", Call("add", (CAST, GUARD), BIGINT), CAST)), [3], [0, 1]),
+        (IsNull(Call("add", (CAST, GUARD), BIGINT)), [], [0, 1, 2]),
+        (IsNull(Call("add", (CAST, Literal(None, "bigint")), BIGINT)), [0, 1, 2, 3], []),
         (In(CAST, (Literal(5, "bigint"), Literal(None, "bigint"))), [3], [0, 1, 2]),
         (Not(In(CAST, (Literal(5, "bigint"), Literal(None, "bigint")))), [], []),
         (Compare("<=>", GUARD, CAST), [], [0, 1, 2]),
@@ -66,11 +81,20 @@ def test_rule_1_an_error_counts_only_where_the_answer_depends_on_it(
 
 
 @pytest.mark.rule(1)
-@pytest.mark.parametrize("function", ["add", "div", "remainder", "bit_and", "greatest"])
-def test_rule_1_a_null_operand_hides_the_error_of_another(function: str) -> None:
-    """Spark computes no second operand after a NULL; `greatest` leaves NULLs out."""
-    call = Call(function, (GUARD, CAST), ShreddedType(Kind.INT64))
-    found = evaluate(call, of_refs(operand), ROWS)
+@pytest.mark.parametrize(
+    ("function", "operands", "failed"),
+    [
+        ("add", (GUARD, CAST), [0, 1]),
+        ("add", (CAST, GUARD), [0, 1, 2]),
+        ("div", (CAST, GUARD), [0, 1]),
+        ("remainder", (GUARD, CAST), [0, 1, 2]),
+        ("greatest", (GUARD, CAST), [0, 1, 2]),
+    ],
+)
+def test_rule_1_a_null_operand_hides_the_errors_of_those_after_it(
+    function: str, operands: tuple[Ref, Ref], failed: list[int]
+) -> None:
+    """Spark computes a divisor first, and all operands of `greatest`."""
+    found = evaluate(Call(function, operands, BIGINT), of_refs(operand), ROWS)
     assert found.failed is not None
-    failed = [0, 1, 2] if function == "greatest" else [0, 1]
     assert np.flatnonzero(found.failed).tolist() == failed

@@ -55,17 +55,18 @@ def either(values: Sequence[Values]) -> Bools | None:
     return np.logical_or.reduce(failed) if failed else None
 
 
-def strict(values: Sequence[Values]) -> Bools | None:
-    """The rows in which an expression fails that is NULL if one operand is.
+def in_turn(values: Sequence[Values]) -> Bools | None:
+    """The rows in which an operand fails and none before it is NULL; None if no operand fails.
 
-    A NULL operand hides the error of another: Spark often does not compute the other.
+    Spark computes no operand after a NULL: `NULL + error` is NULL, and `error + NULL` fails.
     """
-    failed = either(values)
-    if failed is None:
-        return None
+    failed: Bools | None = None
+    there: Bools | None = None
     for each in values:
-        there = valid(each.array)
-        failed = failed & (there if each.failed is None else there | each.failed)
+        if each.failed is not None:
+            own = each.failed if there is None else each.failed & there
+            failed = own if failed is None else failed | own
+        there = valid(each.array) if there is None else there & valid(each.array)
     return failed
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.arrays import arrow_array, numpy_array
-from variantlake.expressions.arrays import Values, either, failing, numbers, plain, strict, valid
+from variantlake.expressions.arrays import Values, either, failing, in_turn, numbers, plain, valid
 from variantlake.expressions.string_functions import STRING_FUNCTIONS
 from variantlake.expressions.time_functions import TIME_FUNCTIONS, check_years
 from variantlake.expressions.tree import Call
@@ -48,7 +48,7 @@ _PYTHON: dict[str, Callable[..., Any]] = {
 def _arithmetic(expression: Call, values: Sequence[Values]) -> Values:
     arrays = [each.array for each in values]
     try:
-        return Values(_ARROW[expression.function](*arrays), strict(values))
+        return Values(_ARROW[expression.function](*arrays), in_turn(values))
     except pa.ArrowInvalid:
         if expression.type.kind not in INT_LIMITS:
             raise
@@ -58,7 +58,7 @@ def _arithmetic(expression: Call, values: Sequence[Values]) -> Values:
     limit = INT_LIMITS[expression.type.kind]
     beyond = there & np.array([not -limit <= each < limit for each in exact], np.bool_)
     held = arrow_array(np.where(beyond, 0, exact).tolist(), expression.type.arrow, mask=~there)
-    return failing(held, strict(values), beyond)
+    return failing(held, in_turn(values), beyond)
 
 
 def _division(expression: Call, values: Sequence[Values]) -> Values:
@@ -84,7 +84,7 @@ def _division(expression: Call, values: Sequence[Values]) -> Values:
         divisor = np.where(least, 1, divisor)
         found = (one - np.fmod(one, divisor)) // divisor
     result = arrow_array(found, expression.type.arrow, mask=~there)
-    return failing(result, strict(values), beyond)
+    return failing(result, in_turn(values[::-1]), beyond)  # Spark computes the divisor first
 
 
 def _cast(expression: Call, values: Sequence[Values]) -> Values:
@@ -213,7 +213,7 @@ _BITS: dict[str, Callable[..., Any]] = {
 
 
 def _bit_function(expression: Call, values: Sequence[Values]) -> Values:
-    return Values(_BITS[expression.function](*(each.array for each in values)), strict(values))
+    return Values(_BITS[expression.function](*(each.array for each in values)), in_turn(values))
 
 
 def _extreme(expression: Call, values: Sequence[Values]) -> Values:

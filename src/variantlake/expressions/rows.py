@@ -8,7 +8,7 @@ dictionary.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import partial
@@ -23,10 +23,10 @@ from variantlake.arrays import arrow_array, numpy_array
 from variantlake.expressions.arrays import (
     Values,
     either,
+    in_turn,
     of_rows,
     ordered,
     plain,
-    strict,
     valid,
     with_null,
 )
@@ -47,6 +47,7 @@ from variantlake.expressions.tree import (
     Ref,
     StartsWith,
     Unknown,
+    children,
 )
 from variantlake.expressions.typing import (
     comparison_type,
@@ -130,6 +131,9 @@ def evaluate(expression: Expression, known: Known, rows: int) -> Values:
     if found is not None:
         return found
     if isinstance(expression, Call):
+        if expression.function not in _TAKE_NULLS and _has_null(expression):
+            type_: Any = expression.type.arrow
+            return Values(pa.nulls(rows, type_))  # Spark computes no other operand
         values = [evaluate(argument, known, rows) for argument in expression.arguments]
         return FUNCTIONS[expression.function](expression, values)
     if isinstance(expression, Ref | Aggregate):
@@ -145,10 +149,6 @@ def truth_of(condition: Expression, known: Known, rows: int) -> Truth:
     found = known(condition)
     if found is not None:
         return Truth.of_values(found, found.array)
-
-    def values_of(operand: Expression) -> Values:
-        return evaluate(operand, known, rows)
-
     match condition:
         case And(terms):
             return _all([truth_of(term, known, rows) for term in terms], rows)
@@ -156,6 +156,45 @@ def truth_of(condition: Expression, known: Known, rows: int) -> Truth:
             return _not(_all([_not(truth_of(term, known, rows)) for term in terms], rows))
         case Not(term):
             return _not(truth_of(term, known, rows))
+    truth = _compared(condition, known, rows)
+    if truth.failed.any():
+        # A filter in Spark first leaves out the rows in which an operand is NULL.
+        for ref in _operands(condition):
+            values = evaluate(ref, known, rows)
+            null = ~valid(values.array) & ~_failed(values)
+            truth = Truth(np.where(null, truth.flags & FAILED, truth.flags))
+    return truth
+
+
+def _has_null(expression: Call) -> bool:
+    return any(isinstance(each, Literal) and each.value is None for each in expression.arguments)
+
+
+def _operands(expression: Expression) -> Iterator[Ref]:
+    """The columns and paths of which one that is NULL makes the expression NULL."""
+    match expression:
+        case Ref():
+            yield expression
+        case Compare("<=>") | IsNull():
+            return
+        case Call(function) if function in _TAKE_NULLS:
+            return
+        case Compare() | In() | StartsWith() | Call():
+            for child in children(expression):
+                yield from _operands(child)
+
+
+_TAKE_NULLS = frozenset({"case", "coalesce", "greatest", "least", "concat_ws"})
+"""Functions that may give a value where an operand is NULL."""
+
+
+def _compared(condition: Expression, known: Known, rows: int) -> Truth:
+    """Evaluate a condition that is not made of others by AND, OR and NOT."""
+
+    def values_of(operand: Expression) -> Values:
+        return evaluate(operand, known, rows)
+
+    match condition:
         case IsNull(operand):
             return _of_rows(_is_null, values_of(operand))
         case StartsWith(operand, prefix):
@@ -238,7 +277,7 @@ def _compare(op: CompareOp, left: Values, right: Values) -> Truth:
     """Compare two operands of one type."""
     one, other = (_by_order(plain(each.array)) for each in (left, right))
     if op != "<=>":
-        return Truth.of_values(Values(one, strict([left, right])), _PLAIN[op](one, other))
+        return Truth.of_values(Values(one, in_turn([left, right])), _PLAIN[op](one, other))
     equal = pc.or_kleene(_PLAIN[op](one, other), pc.and_(one.is_null(), other.is_null()))
     true = bools_of(equal.fill_null(False))
     return Truth.of(true, ~true, _failed(Values(one, either([left, right]))))

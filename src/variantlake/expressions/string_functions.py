@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from variantlake.expressions.arrays import Values, either, of_entries, plain, strict
+from variantlake.expressions.arrays import Values, either, of_entries, plain
 from variantlake.expressions.java_patterns import re2_pattern
 from variantlake.expressions.tree import Call
 from variantlake.expressions.typing import refused
@@ -130,7 +130,7 @@ def _of_texts(expression: Call, values: Sequence[Values]) -> Values:
 
 def _concat(_expression: Call, values: Sequence[Values]) -> Values:
     arrays = [plain(each.array) for each in values]
-    return Values(pc.binary_join_element_wise(*arrays, ""), strict(values))
+    return Values(pc.binary_join_element_wise(*arrays, ""), either(values))
 
 
 def _concat_ws(_expression: Call, values: Sequence[Values]) -> Values:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.arrays import arrow_array
-from variantlake.expressions.arrays import Values, failing, numbers, strict, valid
+from variantlake.expressions.arrays import Values, failing, in_turn, numbers, valid
 from variantlake.expressions.tree import Call
 from variantlake.expressions.typing import refused
 from variantlake.parquet.stats.fact_columns import Bools, Int64s
@@ -108,9 +108,9 @@ def _add_months(expression: Call, values: Sequence[Values]) -> Values:
     moments = np.where(there, _moments(given.array), 0)
     found = later_by_months(moments, np.where(there, numbers(number.array), 0).astype(np.int64))
     if expression.type.kind is Kind.DATE:
-        return Values(_dates(found // _DAY, there), strict(values))
+        return Values(_dates(found // _DAY, there), in_turn(values))
     array: Any = arrow_array(found, pa.int64(), mask=~there)
-    return Values(array.cast(expression.type.arrow), strict(values))
+    return Values(array.cast(expression.type.arrow), in_turn(values))
 
 
 def later_by_months(moments: Int64s, number: Int64s) -> Int64s:
@@ -166,7 +166,7 @@ def _shifted_days(expression: Call, values: Sequence[Values]) -> Values:
     if (there & ((found >= 2**31) | (found < -(2**31)))).any():
         raise refused("days beyond those that a DATE holds")
     days = arrow_array(np.where(there, found, 0).astype(np.int32), mask=~there)
-    return Values(days.cast(expression.type.arrow), strict(values))
+    return Values(days.cast(expression.type.arrow), in_turn(values))
 
 
 def _later(expression: Call, values: Sequence[Values]) -> Values:
