@@ -408,6 +408,11 @@ def test_a_null_keeps_the_error_of_another_operand_out(mixed: vl.Table) -> None:
         assert mixed.scan("k", where).to_pylist() == [{"k": 1}, {"k": 2}]
     sums = "SELECT nullif(k, 3) + v:n::int AS n, nullif(k, 3) < v:n::int AS l FROM t ORDER BY k"
     assert found(mixed, sums) == [(2, False), (4, False), (None, None)]
+    for having in ("g - 10 div (m - 3) > 0", "10 div (3 - m) + g > 0"):
+        groups = "SELECT nullif(k, 3) AS g, max(k) AS m FROM t GROUP BY nullif(k, 3)"
+        assert found(mixed, f"{groups} HAVING {having}") == [(1, 1), (2, 2)]
+    with pytest.raises(InvalidValue):
+        found(mixed, "SELECT v:n::int + nullif(k, 3) AS n FROM t")
 
 
 @pytest.mark.rule(1)

@@ -157,31 +157,36 @@ def truth_of(condition: Expression, known: Known, rows: int) -> Truth:
         case Not(term):
             return _not(truth_of(term, known, rows))
     truth = _compared(condition, known, rows)
-    if truth.failed.any():
+    if truth.failed.any() and _is_null_by_operands(condition):
         # A filter in Spark first leaves out the rows in which an operand is NULL.
-        for ref in _operands(condition):
-            values = evaluate(ref, known, rows)
+        for values in _operands(condition, known):
             null = ~valid(values.array) & ~_failed(values)
             truth = Truth(np.where(null, truth.flags & FAILED, truth.flags))
     return truth
+
+
+def _is_null_by_operands(condition: Expression) -> bool:
+    """Whether one operand that is NULL makes the condition NULL."""
+    match condition:
+        case Compare("<=>") | IsNull():
+            return False
+        case Call(function):
+            return function not in _TAKE_NULLS
+    return True
 
 
 def _has_null(expression: Call) -> bool:
     return any(isinstance(each, Literal) and each.value is None for each in expression.arguments)
 
 
-def _operands(expression: Expression) -> Iterator[Ref]:
-    """The columns and paths of which one that is NULL makes the expression NULL."""
-    match expression:
-        case Ref():
-            yield expression
-        case Compare("<=>") | IsNull():
-            return
-        case Call(function) if function in _TAKE_NULLS:
-            return
-        case Compare() | In() | StartsWith() | Call():
-            for child in children(expression):
-                yield from _operands(child)
+def _operands(expression: Expression, known: Known) -> Iterator[Values]:
+    """The known operands, such as columns, of which one that is NULL makes the expression NULL."""
+    for child in children(expression):
+        found = known(child)
+        if found is not None:
+            yield found
+        elif isinstance(child, Call) and child.function not in _TAKE_NULLS:
+            yield from _operands(child, known)
 
 
 _TAKE_NULLS = frozenset({"case", "coalesce", "greatest", "least", "concat_ws"})
