@@ -15,7 +15,7 @@ from itertools import chain
 import numpy as np
 import pyarrow as pa
 
-from variantlake.arrays import arrow_array, numpy_array
+from variantlake.arrays import arrow_array
 from variantlake.delta.log.identity import check_before_read
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.engine.grouped import (
@@ -34,6 +34,7 @@ from variantlake.engine.reading import Counted, Known, Reading, take_rows
 from variantlake.engine.top import sorted_rows
 from variantlake.errors import in_memory
 from variantlake.expressions.arrays import Values
+from variantlake.expressions.rows import truth_of
 from variantlake.expressions.tree import Expression, Ref
 from variantlake.expressions.typing import type_of
 from variantlake.parallel.prefetch import ahead
@@ -41,6 +42,7 @@ from variantlake.parallel.streams import chained
 from variantlake.planning.explain import Explanation
 from variantlake.scan.arrow_stream import ArrowStream, marked
 from variantlake.scan.decoded_log import DecodedLog
+from variantlake.scan.files.chosen_rows import cast_error
 from variantlake.scan.files.file_rows import Rows
 from variantlake.scan.files.file_tasks import FileTask
 from variantlake.scan.files.several_files import JoinedRows
@@ -164,8 +166,10 @@ class LocalQuery(ArrowStream):
             above[aggregate] = Values(state.result())
         rows = found.count
         if query.having is not None:
-            true = evaluate_used(query.having, above, rows)
-            kept = np.flatnonzero(numpy_array(true))
+            truth = truth_of(query.having, above.get, rows)
+            if truth.failed.any():
+                raise cast_error(query.having, None)
+            kept = np.flatnonzero(truth.true)
             above, rows = take_rows(above, kept), len(kept)
         terms = [evaluate_used(term.expression, above, rows) for term in query.order]
         chosen = in_order(query.order, terms, rows, query.limit)
