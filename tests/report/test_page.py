@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator
 from functools import partial
@@ -79,6 +80,16 @@ def test_of_many_files_some_are_counted(table: vl.Table, monkeypatch: pytest.Mon
     monkeypatch.setattr(report_paths, "MAX_CELLS", 20)
     (column,) = table.report().to_dict()["columns"]
     assert (column["files_known"], column["files_counted"]) == (10, 4)
+
+
+@pytest.mark.corpus(corpora.DELTA_TABLES)
+def test_the_bytes_of_files_that_mark_no_variant_are_counted(tmp_path: Path) -> None:
+    """Spark 4.0 does not mark them in the file."""
+    foreign = corpora.DELTA_TABLES / "spark-shredded-variant-preview-delta"
+    shutil.copytree(foreign, tmp_path / "t")
+    vl.Table.open(tmp_path / "t").analyze()
+    (column,) = vl.Table.open(tmp_path / "t").report().to_dict()["columns"]
+    assert column["paths"][0]["bytes_share"] > 0
 
 
 def test_an_empty_table_and_one_without_variants_have_reports(tmp_path: Path) -> None:

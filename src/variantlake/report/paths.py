@@ -20,7 +20,7 @@ from variantlake.parquet.stats.fact_columns import (
     NodeCounts,
     VariantColumns,
 )
-from variantlake.parquet.variant.variant_group import variant_groups
+from variantlake.parquet.variant.variant_group import VariantGroup, variant_groups
 from variantlake.paths import Path
 from variantlake.shredding.schema import Array, Leaf, Node, type_name
 from variantlake.types import ShreddedType
@@ -136,9 +136,9 @@ def add_sizes(paths: VariantPaths, snapshot: Snapshot, column: ColumnPath) -> No
     by_path: dict[Path, list[PathTotals]] = {}
     for facts in paths.paths:
         by_path.setdefault(facts.path, []).append(facts)
-    for footer in _footers(snapshot):
+    for footer, groups in _footers(snapshot, column):
         paths.sized_bytes += sum(_size(footer, leaf) for leaf in range(len(footer.leaves)))
-        for group in variant_groups(footer):
+        for group in groups:
             if group.column != column:
                 continue
             for path, node in group.nodes():
@@ -149,10 +149,13 @@ def add_sizes(paths: VariantPaths, snapshot: Snapshot, column: ColumnPath) -> No
                     facts.stored_bytes += sum(_size(footer, leaf) for leaf in own)
 
 
-def _footers(snapshot: Snapshot) -> Iterator[Footer]:
+def _footers(
+    snapshot: Snapshot, column: ColumnPath
+) -> Iterator[tuple[Footer, tuple[VariantGroup, ...]]]:
     for name in spread(snapshot.files["path"], SIZED_FILES):
         try:
-            yield read_footer(snapshot.location(str(name.as_py())))
+            footer = read_footer(snapshot.location(str(name.as_py())))
+            yield footer, variant_groups(footer, (column,))
         except VariantLakeError:
             continue
 
