@@ -53,7 +53,7 @@ class Mutation:
 MUTATIONS = (
     Mutation(
         1, "a guard keeps no error out, locally",
-        "_all", "np.where(refuted, FALSE, both | either)", "both | either",
+        "_all", "np.where(refuted, FALSE, flags)", "flags",
     ),
     Mutation(
         1, "Spark's pushdown sees the Variants",

@@ -86,7 +86,7 @@ class Truth:
     def of(cls, true: Bools, false: Bools, failed: Bools) -> Truth:
         """Make it from three arrays of booleans. A failed row could be true or false."""
         flags = true.view(np.uint8) * TRUE | false.view(np.uint8) * FALSE
-        return cls(np.where(failed, TRUE | FALSE | FAILED, flags))
+        return cls(flags | failed.view(np.uint8) * (TRUE | FALSE | FAILED))
 
     @classmethod
     def of_values(cls, values: Values, answers: Any) -> Truth:
@@ -157,7 +157,7 @@ def truth_of(condition: Expression, known: Known, rows: int) -> Truth:
         case Not(term):
             return _not(truth_of(term, known, rows))
     truth = _compared(condition, known, rows)
-    if truth.failed.any() and _is_null_by_operands(condition):
+    if _may_fail(truth.flags) and _is_null_by_operands(condition):
         # A filter in Spark first leaves out the rows in which an operand is NULL.
         for values in _operands(condition, known):
             null = ~valid(values.array) & ~_failed(values)
@@ -248,13 +248,18 @@ def _of_rows(condition: Callable[[Values], Truth], values: Values) -> Truth:
 
 def _all(terms: Sequence[Truth], rows: int) -> Truth:
     both, either = np.full(rows, TRUE), np.zeros(rows, np.uint8)
-    refuted = np.zeros(rows, np.bool_)
     for term in terms:
         both &= term.flags
-        either |= term.flags & (FALSE | FAILED)
-        refuted |= term.flags & (FALSE | FAILED) == FALSE
-    flags: Flags = np.where(refuted, FALSE, both | either)
+        either |= term.flags
+    flags = both | either & (FALSE | FAILED)
+    if _may_fail(flags):
+        refuted = np.logical_or.reduce([each.flags & (FALSE | FAILED) == FALSE for each in terms])
+        flags = np.where(refuted, FALSE, flags)
     return Truth(flags)
+
+
+def _may_fail(flags: Flags) -> bool:
+    return bool(flags.max(initial=0) >= FAILED)
 
 
 def _not(term: Truth) -> Truth:
