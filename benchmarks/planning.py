@@ -43,8 +43,8 @@ from variantlake.delta.actions.actions import (
 )
 from variantlake.delta.checkpoint.checkpoint_schema import CheckpointRows
 from variantlake.delta.checkpoint.checkpoint_writer import SIDECAR_FILES, write_checkpoint
+from variantlake.delta.log.files.logical_files import files_of
 from variantlake.delta.log.log_segment import commit_path
-from variantlake.delta.log.logical_files import files_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.features import SCAN_FEATURES
 from variantlake.delta.protocol.new_table import new_table

@@ -62,6 +62,7 @@ LAYERS = [
     "delta.schema",
     "delta.protocol",
     "delta.stats",
+    "delta.log.files",
     "delta.log",
     "delta.checkpoint",
     "delta.transaction",

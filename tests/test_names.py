@@ -231,7 +231,7 @@ def test_names_in_docstrings_lead_somewhere() -> None:
 def test_a_name_that_leads_nowhere_is_noticed() -> None:
     words = {"requested", "delta"}
     assert is_defined("requested", words)
-    assert is_defined("delta.log.logical_files.FILES", words)
+    assert is_defined("delta.log.files.logical_files.FILES", words)
     assert is_defined("Snapshot.location", words)
     assert not is_defined("wanted_of_old", words)
     assert not is_defined("delta.files.FILES", words)

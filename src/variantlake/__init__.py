@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from variantlake.autoloading.loads import RetryResult
     from variantlake.autoloading.run import autoload
     from variantlake.contracts.contract import Contract
-    from variantlake.delta.log.file_paths import set_absolute_paths
+    from variantlake.delta.log.files.file_paths import set_absolute_paths
     from variantlake.delta.log.snapshot import HistoryEntry
     from variantlake.delta.protocol.named_versions import NamedVersion
     from variantlake.delta.transaction.analyze import AnalyzeResult
@@ -261,7 +261,7 @@ _HOMES = {
     "Expr": "variantlake.expressions.from_python",
     "profile": "variantlake.report.profile",
     "scan_polars": "variantlake.interop.polars_scan",
-    "set_absolute_paths": "variantlake.delta.log.file_paths",
+    "set_absolute_paths": "variantlake.delta.log.files.file_paths",
     "set_lineage": "variantlake.telemetry.lineage",
     "set_storage_options": "variantlake.storage.options",
     "set_tracing": "variantlake.telemetry.tracing",

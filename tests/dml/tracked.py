@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 import variantlake as vl
 from variantlake.delta.log.deletion_vectors import deleted_rows
-from variantlake.delta.log.logical_files import adds_of
+from variantlake.delta.log.files.logical_files import adds_of
 from variantlake.delta.protocol.row_tracking import ROW_COMMIT_VERSION, ROW_ID
 
 TRACKED = {"delta.enableRowTracking": "true"}

@@ -24,7 +24,7 @@ from tests.fuzz.targets import BULK
 from tests.kernels.batches import expected, same, trees
 from tests.kernels.fuzz import Documents
 from variantlake.delta.log.deletion_vectors import _rows
-from variantlake.delta.log.logical_files import files_of
+from variantlake.delta.log.files.logical_files import files_of
 from variantlake.delta.stats.columns.log_facts import LogFacts
 from variantlake.dml.files.deletion_vectors import serialised
 from variantlake.encoding.json_text import to_json

@@ -22,8 +22,8 @@ from variantlake.delta.actions.actions import AddFile, parse_log, serialise
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 from variantlake.delta.checkpoint.log_compaction import write_compaction
 from variantlake.delta.log.commit_reader import read_by_columns
+from variantlake.delta.log.files.logical_files import adds_of, files_of
 from variantlake.delta.log.log_segment import commit_path
-from variantlake.delta.log.logical_files import adds_of, files_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.version_checksum import write_checksum
 from variantlake.delta.schema.ddl import parse_table_ddl

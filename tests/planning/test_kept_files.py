@@ -27,10 +27,10 @@ from tests.strategies import MORE
 from variantlake.delta.actions.actions import AddFile, DeletionVectorDescriptor, RemoveFile
 from variantlake.delta.checkpoint import checkpoint_schema, checkpoint_writer
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
-from variantlake.delta.log import checkpoint_texts
 from variantlake.delta.log.checkpoint_reader import CheckpointPart
-from variantlake.delta.log.file_paths import AbsolutePaths
-from variantlake.delta.log.parted_files import PartedFiles, is_unread
+from variantlake.delta.log.files import checkpoint_texts
+from variantlake.delta.log.files.file_paths import AbsolutePaths
+from variantlake.delta.log.files.parted_files import PartedFiles, is_unread
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.features import SCAN_FEATURES
 from variantlake.delta.schema.ddl import parse_table_ddl

@@ -28,8 +28,8 @@ from tests.spark.layouts import (
 from tests.strategies import MORE
 from variantlake import Table, Variant
 from variantlake.errors import InvalidValue, UnsupportedFeature
+from variantlake.expressions.casts.values import _CASTS, cast_raw
 from variantlake.expressions.typing import spark_type
-from variantlake.expressions.value_casts import _CASTS, cast_raw
 from variantlake.quoting import quote_string
 from variantlake.types import Kind, ShreddedType
 

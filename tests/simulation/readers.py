@@ -13,7 +13,7 @@ from tests.simulation.rows import Row, Rows, difference
 from tests.simulation.scenario import Op
 from tests.simulation.session import MIRROR, Session
 from tests.simulation.world import Violation
-from variantlake.delta.log.file_paths import decode_path
+from variantlake.delta.log.files.file_paths import decode_path
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import MalformedLog, MissingSource
 

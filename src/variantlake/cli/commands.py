@@ -209,7 +209,7 @@ def _with_common_options(command: Callable[..., None], *, commits: bool) -> Call
     from variantlake.cli.terminal.output import quieted
     from variantlake.cli.terminal.without_pandas import leave_pandas_out
     from variantlake.delta.actions.commit_properties import committed_with
-    from variantlake.delta.log.file_paths import set_absolute_paths
+    from variantlake.delta.log.files.file_paths import set_absolute_paths
 
     common: dict[str, tuple[Any, Any]] = {
         "no_absolute_paths": (False, RefuseOption),

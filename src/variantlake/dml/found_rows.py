@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from variantlake.delta.actions.actions import AddFile
-from variantlake.delta.log.logical_files import adds_of, files_of, values
+from variantlake.delta.log.files.logical_files import adds_of, files_of, values
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.dml.removed_rows import RemovedRows, num_rows, vector_rows
 from variantlake.errors import InvalidValue, UnsupportedFeature

@@ -25,7 +25,7 @@ from variantlake.encoding.edit import Change, Edit
 from variantlake.encoding.variant import Variant
 from variantlake.errors import InvalidQuery, InvalidValue, UnsupportedFeature, describe_type
 from variantlake.expressions.arrays import Values, column_at, plain
-from variantlake.expressions.casts import stored_as
+from variantlake.expressions.casts.permitted import stored_as
 from variantlake.expressions.from_python import Expr, VariantPath, constant
 from variantlake.expressions.rows import evaluate, of_refs
 from variantlake.expressions.tree import Expression, Literal, Ref

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from variantlake.delta.log.logical_files import adds_of
+from variantlake.delta.log.files.logical_files import adds_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.dml.removed_rows import RemovedRows, num_rows
 from variantlake.errors import InvalidQuery

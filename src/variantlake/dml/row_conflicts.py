@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.delta.actions.actions import Action, AddFile, Metadata, RemoveFile
-from variantlake.delta.log.logical_files import adds_of
+from variantlake.delta.log.files.logical_files import adds_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.identity_columns import without_marks
 from variantlake.delta.schema.table_schema import StructType

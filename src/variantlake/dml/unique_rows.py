@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from variantlake.delta.actions.actions import AddFile
-from variantlake.delta.log.file_paths import decode_path
-from variantlake.delta.log.logical_files import files_of
-from variantlake.delta.log.path_index import PathIndex
+from variantlake.delta.log.files.file_paths import decode_path
+from variantlake.delta.log.files.logical_files import files_of
+from variantlake.delta.log.files.path_index import PathIndex
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.change_feed import CHANGE_FEED
 from variantlake.delta.protocol.row_tracking import PROPERTY as ROW_TRACKING

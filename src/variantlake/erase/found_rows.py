@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from variantlake.arrays import arrow_array
 from variantlake.delta.actions.actions import AddFile
-from variantlake.delta.log.logical_files import adds_of
+from variantlake.delta.log.files.logical_files import adds_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import VariantType
 from variantlake.dml.found_rows import find_rows

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from variantlake.delta.actions.actions import AddFile
-from variantlake.delta.log.file_paths import is_absolute
+from variantlake.delta.log.files.file_paths import is_absolute
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.cluster_paths import PROPERTY as CLUSTER_BY
 from variantlake.delta.protocol.cluster_paths import cluster_paths

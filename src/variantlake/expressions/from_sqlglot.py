@@ -9,11 +9,11 @@ from typing import Any, Protocol
 from sqlglot import exp
 
 from variantlake.errors import InvalidQuery
-from variantlake.expressions.casts import explicit_cast, tried_cast
+from variantlake.expressions.casts.permitted import explicit_cast, tried_cast
 from variantlake.expressions.columns import Columns
+from variantlake.expressions.functions.from_sqlglot import Read, only, read_function
+from variantlake.expressions.functions.signatures import call, zoned
 from variantlake.expressions.literals import DAY, coerced, constant, type_name
-from variantlake.expressions.signatures import call, zoned
-from variantlake.expressions.sqlglot_functions import Read, only, read_function
 from variantlake.expressions.tree import (
     Aggregate,
     And,

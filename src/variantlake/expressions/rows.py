@@ -30,7 +30,7 @@ from variantlake.expressions.arrays import (
     valid,
     with_null,
 )
-from variantlake.expressions.functions import FUNCTIONS
+from variantlake.expressions.functions.registry import FUNCTIONS
 from variantlake.expressions.tree import (
     FLIPPED,
     Aggregate,

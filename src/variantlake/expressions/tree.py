@@ -83,7 +83,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of a function of `functions.FUNCTIONS`, with arguments of the types that it takes."""
+    """A call of a function of `registry.FUNCTIONS`, with arguments of the types that it takes."""
 
     function: str
     arguments: tuple[Expression, ...]

@@ -21,7 +21,7 @@ from variantlake.delta.actions.actions import (
     RemoveFile,
     info_of,
 )
-from variantlake.delta.log.file_paths import decode_path
+from variantlake.delta.log.files.file_paths import decode_path
 from variantlake.delta.log.log_segment import all_commits
 from variantlake.delta.log.reconciliation import read_commit
 from variantlake.delta.log.snapshot import Snapshot

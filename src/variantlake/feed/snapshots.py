@@ -15,8 +15,8 @@ import numpy as np
 
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.log.deletion_vectors import deleted_rows
-from variantlake.delta.log.file_paths import decode_path
-from variantlake.delta.log.logical_files import files_of
+from variantlake.delta.log.files.file_paths import decode_path
+from variantlake.delta.log.files.logical_files import files_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.change_feed import (
     CHANGE_COLUMNS,

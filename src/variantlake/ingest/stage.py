@@ -11,8 +11,8 @@ from variantlake.delta.actions.commit_properties import (
     CommitProperties,
     takes_commit_properties,
 )
-from variantlake.delta.log.logical_files import files_of
-from variantlake.delta.log.path_index import PathIndex
+from variantlake.delta.log.files.logical_files import files_of
+from variantlake.delta.log.files.path_index import PathIndex
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import InvalidValue
 from variantlake.ingest.commit_load import LoadResult

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from variantlake.delta.log.logical_files import bytes_of, values
+from variantlake.delta.log.files.logical_files import bytes_of, values
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import VariantLakeError
 from variantlake.maintenance.health_findings import Health, HealthFinding, Severity

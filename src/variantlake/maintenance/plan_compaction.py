@@ -16,7 +16,7 @@ import numpy as np
 
 from variantlake.arrays import map_values
 from variantlake.batches import packed
-from variantlake.delta.log.logical_files import LogicalFiles, adds_of
+from variantlake.delta.log.files.logical_files import LogicalFiles, adds_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.cluster_paths import ClusterPath
 from variantlake.delta.stats.file_facts import FactsReader

@@ -18,7 +18,7 @@ from variantlake.arrays import arrow_array
 from variantlake.batches import batched
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.log.deletion_vectors import vector_location
-from variantlake.delta.log.logical_files import LogicalFiles, adds_of, bytes_of
+from variantlake.delta.log.files.logical_files import LogicalFiles, adds_of, bytes_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.features import SCAN_FEATURES
 from variantlake.delta.transaction.commit import commit

@@ -15,8 +15,8 @@ import orjson
 import pyarrow.compute as pc
 
 from variantlake.delta.actions.actions import DomainMetadata, Metadata, Protocol, natural
-from variantlake.delta.log.file_keys import keys_of
-from variantlake.delta.log.logical_files import LogicalFiles, one_chunk
+from variantlake.delta.log.files.file_keys import keys_of
+from variantlake.delta.log.files.logical_files import LogicalFiles, one_chunk
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.time_travel import SINCE_TIME, SINCE_VERSION, is_stamped
 from variantlake.delta.protocol.clustering import DOMAIN, clustering_columns

@@ -13,7 +13,7 @@ import numpy as np
 
 from variantlake.delta.actions.actions import AddFile, DeletionVectorDescriptor
 from variantlake.delta.log.deletion_vectors import deleted_rows
-from variantlake.delta.log.file_paths import decode_path
+from variantlake.delta.log.files.file_paths import decode_path
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.change_feed import CHANGE_FEED
 from variantlake.dml.files.copied_files import copy_files

@@ -15,9 +15,9 @@ import orjson
 import pyarrow.compute as pc
 
 from variantlake.delta.actions.actions import Action, AddFile, DeletionVectorDescriptor, RemoveFile
-from variantlake.delta.log.file_paths import decode_path
+from variantlake.delta.log.files.file_paths import decode_path
+from variantlake.delta.log.files.logical_files import adds_of
 from variantlake.delta.log.log_segment import commit_path
-from variantlake.delta.log.logical_files import adds_of
 from variantlake.delta.log.reconciliation import read_commit
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import MissingSource

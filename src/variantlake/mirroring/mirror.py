@@ -14,7 +14,7 @@ import pyarrow as pa
 from variantlake.batches import packed
 from variantlake.delta.actions.actions import AddFile, RemoveFile, Transaction
 from variantlake.delta.actions.commit_properties import CommitProperties, takes_commit_properties
-from variantlake.delta.log.file_paths import decode_path
+from variantlake.delta.log.files.file_paths import decode_path
 from variantlake.delta.log.log_segment import has_log
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.cluster_paths import PROPERTY as CLUSTER_BY

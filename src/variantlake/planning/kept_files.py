@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from variantlake.delta.log.logical_files import LogicalFiles
-from variantlake.delta.log.parted_files import PartedFiles, check_unique, is_unread
-from variantlake.delta.log.path_index import PathIndex
+from variantlake.delta.log.files.logical_files import LogicalFiles
+from variantlake.delta.log.files.parted_files import PartedFiles, check_unique, is_unread
+from variantlake.delta.log.files.path_index import PathIndex
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import VariantLakeError, in_file
 from variantlake.expressions.tree import Predicate

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 
 from variantlake.arrays import numpy_array
 from variantlake.delta.actions.actions import DeletionVectorDescriptor
-from variantlake.delta.log.file_paths import located
-from variantlake.delta.log.logical_files import LogicalFiles, values
-from variantlake.delta.log.parted_files import is_unread
+from variantlake.delta.log.files.file_paths import located
+from variantlake.delta.log.files.logical_files import LogicalFiles, values
+from variantlake.delta.log.files.parted_files import is_unread
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.stats.columns.files_part import FilesPart
 from variantlake.delta.stats.columns.log_facts import LogFacts

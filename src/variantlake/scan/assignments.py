@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from variantlake.delta.schema.table_schema import StructType, spark_name
 from variantlake.errors import InvalidValue, UnsupportedFeature
+from variantlake.expressions.casts.values import cast_raw
 from variantlake.expressions.tree import Literal
 from variantlake.expressions.typing import SPARK_RUNS_IT, spark_type
-from variantlake.expressions.value_casts import cast_raw
 from variantlake.scan.files.casts import nearest_doubles
 from variantlake.scan.files.column_reads import as_type
 from variantlake.shredding.fit import raw_array, raws_of

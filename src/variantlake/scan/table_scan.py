@@ -17,8 +17,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from variantlake.delta.log.files.parted_files import PartedFiles
 from variantlake.delta.log.identity import check_before_read
-from variantlake.delta.log.parted_files import PartedFiles
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.columns_by_path import type_at
 from variantlake.delta.schema.table_schema import arrow_type

@@ -22,7 +22,7 @@ from variantlake.delta.actions.actions import (
     parse_log,
     serialise,
 )
-from variantlake.delta.log.file_paths import decode_path
+from variantlake.delta.log.files.file_paths import decode_path
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.known_properties import SCHEMA_PREFIX, SHREDDING_PROPERTY
 from variantlake.delta.protocol.learned_schemas import PREFIX as LEARNED_PREFIX

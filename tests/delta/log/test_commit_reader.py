@@ -18,7 +18,7 @@ from variantlake.delta.actions import actions as log_actions
 from variantlake.delta.actions.actions import Action, AddFile, parse_log
 from variantlake.delta.log import commit_reader, snapshot_state
 from variantlake.delta.log.commit_reader import read_by_columns
-from variantlake.delta.log.logical_files import adds_of
+from variantlake.delta.log.files.logical_files import adds_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import LimitExceeded, MalformedLog, VariantLakeError
 

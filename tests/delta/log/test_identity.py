@@ -18,8 +18,8 @@ from tests import s3_server
 from tests.delta.remade import SCHEMAS, Place, rows
 from tests.delta.tables import append
 from tests.strategies import MORE
+from variantlake.delta.log.files.logical_files import values
 from variantlake.delta.log.log_segment import commit_path
-from variantlake.delta.log.logical_files import values
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import (
     CommitConflict,

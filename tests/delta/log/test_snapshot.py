@@ -26,7 +26,7 @@ from tests.delta.tables import (
 )
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 from variantlake.delta.log import snapshot_state
-from variantlake.delta.log.file_paths import AbsolutePaths
+from variantlake.delta.log.files.file_paths import AbsolutePaths
 from variantlake.delta.log.log_segment import all_commits, commit_path
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import VariantType

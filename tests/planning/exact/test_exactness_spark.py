@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from variantlake.expressions.monotone_casts import Beyond, monotone_cast
+from variantlake.expressions.casts.monotone import Beyond, monotone_cast
 from variantlake.expressions.typing import INT_LIMITS, spark_type
 from variantlake.parquet.stats.bounds import Bounds, Raw
 from variantlake.parquet.stats.facts import PathFacts

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import variantlake as vl
 from tests.strategies import MORE
 from variantlake.errors import UnsupportedFeature
-from variantlake.expressions.value_casts import cast_raw
+from variantlake.expressions.casts.values import cast_raw
 from variantlake.scan.files.casts import _direct
 from variantlake.types import Kind, ShreddedType
 

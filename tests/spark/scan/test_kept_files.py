@@ -10,7 +10,7 @@ import pytest
 
 import variantlake as vl
 from tests.delta.parts import in_parts
-from variantlake.delta.log.parted_files import is_unread
+from variantlake.delta.log.files.parted_files import is_unread
 from variantlake.spark.lake import connect
 from variantlake.spark.scan import tables
 from variantlake.spark.session import jobs

@@ -22,7 +22,7 @@ from variantlake.cli.terminal.options import (
 )
 from variantlake.cli.terminal.output import print_json, print_line, print_note
 from variantlake.cli.terminal.progress import rows_of_files
-from variantlake.delta.log.file_paths import absolute_paths
+from variantlake.delta.log.files.file_paths import absolute_paths
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.features import SCAN_FEATURES
 from variantlake.errors import VariantLakeError

@@ -16,7 +16,7 @@ from variantlake.cli.terminal.output import (
     print_line,
     print_rows,
 )
-from variantlake.delta.log.file_paths import absolute_paths
+from variantlake.delta.log.files.file_paths import absolute_paths
 from variantlake.delta.protocol.learned_schemas import (
     LearnedSchemas,
     layout_name,

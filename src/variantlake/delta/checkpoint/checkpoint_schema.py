@@ -21,7 +21,7 @@ from variantlake.delta.actions.actions import (
     Protocol,
     RemoveFile,
 )
-from variantlake.delta.log.logical_files import (
+from variantlake.delta.log.files.logical_files import (
     ADD_FIELDS,
     FILES,
     LogicalFiles,

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from variantlake.arrays import arrow_array, numpy_array
 from variantlake.delta.actions.actions import DomainMetadata, Metadata
-from variantlake.delta.log.logical_files import LogicalFiles
+from variantlake.delta.log.files.logical_files import LogicalFiles
 from variantlake.delta.protocol.cluster_paths import PROPERTY, ClusterPath, cluster_paths
 from variantlake.delta.protocol.clustering import clustering_columns
 from variantlake.delta.schema.table_schema import StructType

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from variantlake.delta.actions.actions import Action, DomainMetadata, natural, serialise
 from variantlake.delta.checkpoint.checkpoint_writer import DEFAULT_INTERVAL
+from variantlake.delta.log.files.logical_files import adds_of
 from variantlake.delta.log.log_segment import commit_path, compaction_path
-from variantlake.delta.log.logical_files import adds_of
 from variantlake.delta.log.reconciliation import LogState, apply_commits, read_commit
 from variantlake.storage.store import Store
 

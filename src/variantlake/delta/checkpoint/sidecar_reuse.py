@@ -22,10 +22,10 @@ from variantlake.delta.actions.actions import (
     Sidecar,
 )
 from variantlake.delta.log.checkpoint_reader import read_sidecar_actions, read_sidecar_paths
-from variantlake.delta.log.file_keys import key_of
-from variantlake.delta.log.file_paths import decoded_paths
+from variantlake.delta.log.files.file_keys import key_of
+from variantlake.delta.log.files.file_paths import decoded_paths
+from variantlake.delta.log.files.logical_files import LogicalFiles
 from variantlake.delta.log.log_segment import find_segment
-from variantlake.delta.log.logical_files import LogicalFiles
 from variantlake.delta.log.reconciliation import LogState, read_commit
 from variantlake.errors import VariantLakeError
 from variantlake.storage.store import Store

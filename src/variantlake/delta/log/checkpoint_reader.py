@@ -28,7 +28,7 @@ from variantlake.delta.actions.actions import (
     parse_log,
 )
 from variantlake.delta.actions.json_fields import Record, fields_of
-from variantlake.delta.log.checkpoint_texts import (
+from variantlake.delta.log.files.checkpoint_texts import (
     CheckpointTexts,
     named,
     not_null,
@@ -36,15 +36,14 @@ from variantlake.delta.log.checkpoint_texts import (
     opened_checkpoint,
     stats_of,
 )
-from variantlake.delta.log.file_keys import Key, key_of
-from variantlake.delta.log.file_paths import (
+from variantlake.delta.log.files.file_keys import Key, key_of
+from variantlake.delta.log.files.file_paths import (
     AbsolutePaths,
     check_absolute,
     decode_path,
     decoded_paths,
 )
-from variantlake.delta.log.log_segment import SIDECARS, CheckpointFiles
-from variantlake.delta.log.logical_files import (
+from variantlake.delta.log.files.logical_files import (
     ADD_FIELDS,
     FILES,
     REQUIRED,
@@ -54,8 +53,9 @@ from variantlake.delta.log.logical_files import (
     struct_type,
     values,
 )
-from variantlake.delta.log.parted_files import PartedFiles, check_unique, index_of
-from variantlake.delta.log.path_index import PathIndex
+from variantlake.delta.log.files.parted_files import PartedFiles, check_unique, index_of
+from variantlake.delta.log.files.path_index import PathIndex
+from variantlake.delta.log.log_segment import SIDECARS, CheckpointFiles
 from variantlake.delta.log.reconciliation import LogState
 from variantlake.errors import MalformedLog
 from variantlake.storage.store import Entry, LocalStore, Store

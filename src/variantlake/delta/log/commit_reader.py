@@ -18,7 +18,7 @@ from variantlake.arrays import arrow_array
 from variantlake.delta.actions import actions as log_actions
 from variantlake.delta.actions.actions import Action, AddFile, RemoveFile, parse_line
 from variantlake.delta.actions.json_fields import FieldKind, fields_of
-from variantlake.delta.log.logical_files import (
+from variantlake.delta.log.files.logical_files import (
     ADD_FIELDS,
     DELETION_VECTOR,
     FILES,

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from pyroaring import BitMap, BitMap64
 
 from variantlake.delta.actions.actions import AddFile, DeletionVectorDescriptor, parse_log
-from variantlake.delta.log.file_paths import locate
+from variantlake.delta.log.files.file_paths import locate
 from variantlake.delta.log.log_segment import LOG, all_checkpoints, all_commits
 from variantlake.delta.stats import z85
 from variantlake.errors import MalformedLog, VariantLakeError, in_file

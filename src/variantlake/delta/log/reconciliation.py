@@ -28,7 +28,7 @@ from variantlake.delta.actions.actions import (
     UnknownAction,
     parse_log,
 )
-from variantlake.delta.log.file_keys import (
+from variantlake.delta.log.files.file_keys import (
     KEY_END,
     Key,
     key_of,
@@ -36,14 +36,14 @@ from variantlake.delta.log.file_keys import (
     keys_of,
     without_keys,
 )
-from variantlake.delta.log.logical_files import (
+from variantlake.delta.log.files.logical_files import (
     LogicalFiles,
     adds_of,
     files_of,
     one_chunk,
 )
-from variantlake.delta.log.parted_files import PartedFiles, is_unread
-from variantlake.delta.log.path_index import PathIndex, repeated
+from variantlake.delta.log.files.parted_files import PartedFiles, is_unread
+from variantlake.delta.log.files.path_index import PathIndex, repeated
 from variantlake.errors import MalformedLog, in_file
 from variantlake.parquet.stats.fact_columns import Bools
 from variantlake.storage.store import Store

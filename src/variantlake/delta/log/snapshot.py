@@ -26,11 +26,11 @@ from variantlake.delta.actions.actions import (
 from variantlake.delta.actions.actions import Transaction as Txn
 from variantlake.delta.actions.commit_properties import USER_METADATA, properties_in
 from variantlake.delta.log import lost_commit_check
-from variantlake.delta.log.file_paths import AbsolutePaths, check_paths, check_vectors, locate
+from variantlake.delta.log.files.file_paths import AbsolutePaths, check_paths, check_vectors, locate
+from variantlake.delta.log.files.logical_files import LogicalFiles, adds_of, files_of
+from variantlake.delta.log.files.parted_files import check_unique, is_unread
+from variantlake.delta.log.files.path_index import PathIndex
 from variantlake.delta.log.log_segment import all_commits, commits_after
-from variantlake.delta.log.logical_files import LogicalFiles, adds_of, files_of
-from variantlake.delta.log.parted_files import check_unique, is_unread
-from variantlake.delta.log.path_index import PathIndex
 from variantlake.delta.log.reconciliation import LogState, apply_commits, read_commit
 from variantlake.delta.log.snapshot_state import read_state
 from variantlake.delta.log.time_travel import check_version, file_times, version_at

@@ -11,9 +11,9 @@ from functools import partial
 
 from variantlake.delta.actions.actions import Action, RemoveFile
 from variantlake.delta.log.checkpoint_reader import read_checkpoint, read_tombstones
-from variantlake.delta.log.file_keys import Key, check_unique_paths
+from variantlake.delta.log.files.file_keys import Key, check_unique_paths
+from variantlake.delta.log.files.parted_files import is_unread
 from variantlake.delta.log.log_segment import CheckpointFiles, LogSegment, find_segment
-from variantlake.delta.log.parted_files import is_unread
 from variantlake.delta.log.reconciliation import (
     Commit,
     LogState,

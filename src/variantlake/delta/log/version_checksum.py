@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 
 from variantlake.arrays import numpy_array
 from variantlake.delta.actions.actions import CommitInfo, Metadata, Protocol, info_of
+from variantlake.delta.log.files.logical_files import bytes_of
+from variantlake.delta.log.files.parted_files import is_unread
 from variantlake.delta.log.log_segment import LogSegment, checksum_path, commit_path
-from variantlake.delta.log.logical_files import bytes_of
-from variantlake.delta.log.parted_files import is_unread
 from variantlake.delta.log.reconciliation import LogState, read_commit
 from variantlake.delta.protocol.features import check_log_writable, writer_features
 from variantlake.errors import MalformedLog, MissingSource, StoreFailed, VariantLakeError

@@ -22,7 +22,7 @@ from variantlake.delta.actions.actions import (
     Transaction,
 )
 from variantlake.delta.actions.json_fields import StringMap
-from variantlake.delta.log.file_paths import decode_path
+from variantlake.delta.log.files.file_paths import decode_path
 from variantlake.delta.protocol.row_tracking import DOMAIN as ROW_TRACKING
 from variantlake.errors import CommitConflict
 

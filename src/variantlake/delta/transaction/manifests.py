@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from variantlake.delta.actions.actions import AddFile, Metadata
-from variantlake.delta.log.file_paths import locate
-from variantlake.delta.log.logical_files import LogicalFiles, adds_of
+from variantlake.delta.log.files.file_paths import locate
+from variantlake.delta.log.files.logical_files import LogicalFiles, adds_of
 from variantlake.delta.protocol.properties import MANIFESTS
 from variantlake.delta.schema.column_mapping import is_mapped
 from variantlake.errors import UnsupportedFeature

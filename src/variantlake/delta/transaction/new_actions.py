@@ -6,7 +6,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from variantlake.delta.actions.actions import AddFile, RemoveFile
-from variantlake.delta.log.file_paths import encode_path
+from variantlake.delta.log.files.file_paths import encode_path
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.delta.stats.stats_writer import Column, StatsOptions, write_stats
 from variantlake.delta.stats.tags import file_tags

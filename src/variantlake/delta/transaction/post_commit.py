@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping
 from variantlake.delta.checkpoint.checkpoint_writer import checkpoint_due, write_state
 from variantlake.delta.checkpoint.log_cleanup import clean_log
 from variantlake.delta.checkpoint.log_compaction import INTERVAL, compaction_due, write_compaction
+from variantlake.delta.log.files.parted_files import is_unread
 from variantlake.delta.log.last_checkpoint import read_last_checkpoint
 from variantlake.delta.log.log_segment import LOG, commit_path, commit_version
-from variantlake.delta.log.parted_files import is_unread
 from variantlake.delta.log.reconciliation import LogState
 from variantlake.delta.log.version_checksum import write_checksum
 from variantlake.delta.protocol.intervals import DAY_MILLIS

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from variantlake.delta.actions.actions import AddFile
-from variantlake.delta.log.logical_files import adds_of
+from variantlake.delta.log.files.logical_files import adds_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.dml.merge.clauses import BY_SOURCE, MATCHED, NOT_MATCHED, Clauses
 from variantlake.dml.merge.keys import Key, KeyJoin

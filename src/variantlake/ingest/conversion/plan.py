@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from variantlake.delta.log.file_paths import absolute_paths, decoded_paths
+from variantlake.delta.log.files.file_paths import absolute_paths, decoded_paths
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.column_mapping import ID_KEY, MODE
 from variantlake.delta.schema.table_schema import (

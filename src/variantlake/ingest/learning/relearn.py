@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from variantlake.delta.log.logical_files import values
+from variantlake.delta.log.files.logical_files import values
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.known_properties import SCHEMA_PREFIX
 from variantlake.delta.protocol.learned_schemas import PREFIX as LEARNED_PREFIX

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from variantlake.delta.actions.actions import AddFile, DomainMetadata, Metadata
+from variantlake.delta.log.files.logical_files import bytes_of
 from variantlake.delta.log.log_segment import has_log
-from variantlake.delta.log.logical_files import bytes_of
 from variantlake.delta.log.snapshot import HistoryEntry, Snapshot
 from variantlake.delta.protocol.clustering import DOMAIN as CLUSTERING
 from variantlake.delta.protocol.features import SCAN_FEATURES

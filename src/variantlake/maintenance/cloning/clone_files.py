@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from variantlake.batches import batched
 from variantlake.delta.actions.actions import AddFile, DeletionVectorDescriptor
 from variantlake.delta.log.deletion_vectors import vector_location
-from variantlake.delta.log.file_paths import encode_path, is_absolute
+from variantlake.delta.log.files.file_paths import encode_path, is_absolute
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.stats import z85
 from variantlake.errors import MissingSource, StoreFailed

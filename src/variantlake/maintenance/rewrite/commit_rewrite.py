@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from variantlake.arrays import arrow_array
 from variantlake.delta.actions.actions import AddFile
+from variantlake.delta.log.files.logical_files import adds_of
 from variantlake.delta.log.identity import check_same_table
-from variantlake.delta.log.logical_files import adds_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.type_parts import without_comments
 from variantlake.delta.transaction.commit import commit

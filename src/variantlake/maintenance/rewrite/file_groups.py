@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from variantlake.delta.log.logical_files import adds_of
+from variantlake.delta.log.files.logical_files import adds_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.maintenance.rewrite.groups import FileGroup, RewriteInput, Tier
 from variantlake.maintenance.rewrite.layouts import (

@@ -24,7 +24,7 @@ from variantlake.delta.actions.actions import (
     parse_log,
 )
 from variantlake.delta.log.deletion_vectors import vector_location
-from variantlake.delta.log.file_paths import decode_path, is_absolute
+from variantlake.delta.log.files.file_paths import decode_path, is_absolute
 from variantlake.delta.log.log_segment import LOG, all_commits, commit_version
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import InvalidValue, MissingSource, VariantLakeError

@@ -28,9 +28,9 @@ from variantlake.delta.actions.actions import (
     parse_log,
 )
 from variantlake.delta.log.deletion_vectors import vector_location
-from variantlake.delta.log.file_paths import decode_path, is_absolute
+from variantlake.delta.log.files.file_paths import decode_path, is_absolute
+from variantlake.delta.log.files.logical_files import values
 from variantlake.delta.log.log_segment import all_commits, commit_version
-from variantlake.delta.log.logical_files import values
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.snapshot_state import read_removes
 from variantlake.delta.protocol.named_versions import named_versions

@@ -10,9 +10,9 @@ from __future__ import annotations
 import time
 
 from variantlake.delta.actions.actions import CommitInfo, parse_log
-from variantlake.delta.log.file_keys import key_of
+from variantlake.delta.log.files.file_keys import key_of
+from variantlake.delta.log.files.logical_files import LogicalFiles, adds_of
 from variantlake.delta.log.log_segment import all_commits
-from variantlake.delta.log.logical_files import LogicalFiles, adds_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.snapshot_state import read_removes
 from variantlake.delta.protocol.intervals import property_millis

@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from variantlake.delta.log.file_paths import absolute_paths
+from variantlake.delta.log.files.file_paths import absolute_paths
 from variantlake.delta.log.log_segment import commits_after
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.intervals import property_millis

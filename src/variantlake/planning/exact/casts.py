@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import numpy as np
 
-from variantlake.expressions.monotone_casts import SAME_ORDER, Beyond, monotone_cast
+from variantlake.expressions.casts.monotone import SAME_ORDER, Beyond, monotone_cast
 from variantlake.expressions.typing import INT_LIMITS
 from variantlake.parquet.stats.bounds import Raw
 from variantlake.parquet.stats.fact_columns import Bools, RawColumn

@@ -34,7 +34,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from variantlake.expressions.monotone_casts import DOUBLE_SAFE_SCALES, Beyond, monotone_cast
+from variantlake.expressions.casts.monotone import DOUBLE_SAFE_SCALES, Beyond, monotone_cast
 from variantlake.expressions.typing import spark_type
 from variantlake.parquet.stats.fact_columns import Bools, BoundColumns
 from variantlake.parquet.stats.facts import PathFacts

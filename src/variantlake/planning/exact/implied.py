@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Literal as OneOf
 
-from variantlake.expressions.monotone_casts import monotone_cast
+from variantlake.expressions.casts.monotone import monotone_cast
 from variantlake.expressions.tree import FLIPPED, Compare, In, Literal, Predicate, Ref
 from variantlake.expressions.typing import INT_LIMITS, comparison_type, literal_as, spark_type
 from variantlake.parquet.stats.bounds import Raw

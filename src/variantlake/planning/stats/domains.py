@@ -16,7 +16,7 @@ import numpy.typing as npt
 from variantlake.delta.schema.table_schema import PrimitiveType
 from variantlake.delta.stats.partition_values import partition_raw
 from variantlake.expressions.bounds import equal
-from variantlake.expressions.monotone_casts import Beyond, monotone_cast
+from variantlake.expressions.casts.monotone import Beyond, monotone_cast
 from variantlake.expressions.tree import Ref
 from variantlake.expressions.typing import spark_type
 from variantlake.parquet.stats.bounds import Raw

@@ -15,9 +15,9 @@ from variantlake.encoding.value import basic_type
 from variantlake.encoding.variant import Variant
 from variantlake.errors import UnsupportedFeature
 from variantlake.expressions.arrays import Values
+from variantlake.expressions.casts.values import cast_raw, cast_values
 from variantlake.expressions.tree import Ref
 from variantlake.expressions.typing import INT_LIMITS, spark_type
-from variantlake.expressions.value_casts import cast_raw, cast_values
 from variantlake.kernels.columns.decimals import round_decimals
 from variantlake.kernels.json.doubles import UNDECIDED
 from variantlake.planning.exact.exactness import IDENTITY, Conversion, ConversionKind

@@ -13,8 +13,8 @@ import orjson
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from variantlake.delta.log.files.logical_files import bytes_of
 from variantlake.delta.log.log_segment import has_log
-from variantlake.delta.log.logical_files import bytes_of
 from variantlake.delta.log.snapshot import HistoryEntry, Snapshot
 from variantlake.delta.protocol.cluster_paths import PROPERTY as CLUSTER_BY
 from variantlake.delta.protocol.clustering import clustering_columns, clustering_names

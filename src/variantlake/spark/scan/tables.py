@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql.types import DataType, StructField, StructType, VariantType
 
-from variantlake.delta.log.parted_files import is_unread
+from variantlake.delta.log.files.parted_files import is_unread
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.snapshot_state import check_checkpoint
 from variantlake.delta.log.time_travel import version_at

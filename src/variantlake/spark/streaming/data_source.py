@@ -14,7 +14,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from variantlake.delta.log.file_paths import set_absolute_paths
+from variantlake.delta.log.files.file_paths import set_absolute_paths
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import UnsupportedFeature
 from variantlake.spark.scan.data_source import VariantlakeSource, reach

@@ -7,7 +7,7 @@ import os
 
 from pyspark.sql import SparkSession
 
-from variantlake.delta.log.file_paths import AbsolutePaths
+from variantlake.delta.log.files.file_paths import AbsolutePaths
 from variantlake.spark.scan.data_source import FORMAT, FilteringSource, VariantlakeSource
 from variantlake.spark.session.jobs import own_python
 from variantlake.spark.session.jvm import active, is_connect, session_of

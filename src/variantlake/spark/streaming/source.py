@@ -16,9 +16,9 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
+from variantlake.delta.log.files.logical_files import files_of
 from variantlake.delta.log.identity import check_same_table
 from variantlake.delta.log.log_segment import all_commits
-from variantlake.delta.log.logical_files import files_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import MissingSource, UnsupportedFeature
 from variantlake.expressions.tree import Predicate

@@ -22,7 +22,7 @@ from tests.delta.tables import bounds, facts, facts_in_log, first_commit, remove
 from tests.strategies import MORE
 from variantlake import paths
 from variantlake.delta.actions.actions import AddFile, DeletionVectorDescriptor
-from variantlake.delta.log.logical_files import LogicalFiles, files_of
+from variantlake.delta.log.files.logical_files import LogicalFiles, files_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.stats import z85

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import MORE
-from variantlake.delta.log.logical_files import STRING_MAP
+from variantlake.delta.log.files.logical_files import STRING_MAP
 from variantlake.delta.stats.columns.tag_columns import map_columns, map_texts
 from variantlake.delta.stats.file_texts import unpacked
 

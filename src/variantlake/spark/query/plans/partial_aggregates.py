@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from variantlake.errors import UnsupportedFeature
-from variantlake.expressions.signatures import call
+from variantlake.expressions.functions.signatures import call
 from variantlake.expressions.tree import Aggregate, Call, Predicate, Ref
 from variantlake.expressions.typing import aggregate, spark_type
 from variantlake.spark.query.plans.catalyst import Node

@@ -12,11 +12,11 @@ from typing import Any, Protocol, TypeGuard
 
 import pyarrow as pa
 
-from variantlake.delta.log.checkpoint_texts import CheckpointTexts
-from variantlake.delta.log.file_keys import check_unique_paths, without_keys
-from variantlake.delta.log.file_paths import AbsolutePaths, check_paths, check_vectors
-from variantlake.delta.log.logical_files import LogicalFiles, bytes_of, files_of
-from variantlake.delta.log.path_index import PathIndex, repeated_hashes
+from variantlake.delta.log.files.checkpoint_texts import CheckpointTexts
+from variantlake.delta.log.files.file_keys import check_unique_paths, without_keys
+from variantlake.delta.log.files.file_paths import AbsolutePaths, check_paths, check_vectors
+from variantlake.delta.log.files.logical_files import LogicalFiles, bytes_of, files_of
+from variantlake.delta.log.files.path_index import PathIndex, repeated_hashes
 from variantlake.delta.stats.file_texts import FileTexts
 
 

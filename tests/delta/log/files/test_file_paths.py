@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from variantlake.delta.log.file_paths import (
+from variantlake.delta.log.files.file_paths import (
     AbsolutePaths,
     check_paths,
     decode_path,

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.arrays import arrow_array, numpy_array
-from variantlake.delta.log.file_paths import are_plain, decoded_paths
-from variantlake.delta.log.logical_files import STRING_MAP, one_chunk
-from variantlake.delta.log.path_index import hashes_of
+from variantlake.delta.log.files.file_paths import are_plain, decoded_paths
+from variantlake.delta.log.files.logical_files import STRING_MAP, one_chunk
+from variantlake.delta.log.files.path_index import hashes_of
 from variantlake.delta.stats.columns.stats_struct_to_json import is_text, stats_to_json
 from variantlake.delta.stats.file_texts import EncodedMaps, PackedTexts, StatsStruct
 from variantlake.errors import MalformedFile, MalformedLog, in_file

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from variantlake.arrays import arrow_array
 from variantlake.delta.actions.actions import AddFile, RemoveFile
-from variantlake.delta.log.file_paths import decode_path, decoded_paths
-from variantlake.delta.log.logical_files import LogicalFiles, one_chunk, values, vector_id
-from variantlake.delta.log.path_index import PathIndex, hashes_of, repeated
+from variantlake.delta.log.files.file_paths import decode_path, decoded_paths
+from variantlake.delta.log.files.logical_files import LogicalFiles, one_chunk, values, vector_id
+from variantlake.delta.log.files.path_index import PathIndex, hashes_of, repeated
 from variantlake.errors import MalformedLog
 
 Key = tuple[str, str | None]

@@ -21,7 +21,7 @@ from variantlake.encoding.java_numbers import double_text, float_text
 from variantlake.encoding.json_text import decimal_text
 from variantlake.encoding.scalar import decode_string
 from variantlake.errors import UnsupportedFeature
-from variantlake.expressions.monotone_casts import Beyond, monotone_cast
+from variantlake.expressions.casts.monotone import Beyond, monotone_cast
 from variantlake.expressions.typing import INT_LIMITS
 from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.fit import Raw, raw_array, raws_of

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from variantlake.expressions.casts import explicit_cast
-from variantlake.expressions.java_patterns import re2_pattern
+from variantlake.expressions.casts.permitted import explicit_cast
+from variantlake.expressions.functions.java_patterns import re2_pattern
+from variantlake.expressions.functions.times import later_by_months
 from variantlake.expressions.literals import DAY, moment, within
-from variantlake.expressions.time_functions import later_by_months
 from variantlake.expressions.tree import Call, Expression, Literal, below
 from variantlake.expressions.typing import (
     BIGINT,

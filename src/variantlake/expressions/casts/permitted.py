@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from variantlake.expressions.casts.values import BY_VALUE
 from variantlake.expressions.tree import Call, Expression
 from variantlake.expressions.typing import INT_DIGITS, cast, refused, type_of
-from variantlake.expressions.value_casts import BY_VALUE
 from variantlake.types import Kind, ShreddedType
 
 

@@ -13,7 +13,7 @@ import pytest
 import variantlake as vl
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.errors import UnsupportedFeature, VariantLakeError
-from variantlake.expressions.java_patterns import re2_pattern
+from variantlake.expressions.functions.java_patterns import re2_pattern
 from variantlake.quoting import quote_string
 from variantlake.sql.select import QueryText
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.expressions.arrays import Values, either, of_entries, plain
-from variantlake.expressions.java_patterns import re2_pattern
+from variantlake.expressions.functions.java_patterns import re2_pattern
 from variantlake.expressions.tree import Call
 from variantlake.expressions.typing import refused
 

@@ -25,10 +25,10 @@ from tests.delta.tables import add
 from tests.strategies import MORE
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
-from variantlake.delta.log import checkpoint_texts
-from variantlake.delta.log.file_paths import AbsolutePaths
+from variantlake.delta.log.files import checkpoint_texts
+from variantlake.delta.log.files.file_paths import AbsolutePaths
+from variantlake.delta.log.files.logical_files import LogicalFiles, files_of
 from variantlake.delta.log.log_segment import commit_path
-from variantlake.delta.log.logical_files import LogicalFiles, files_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.stats.columns.log_facts import LogFacts
 from variantlake.delta.transaction.creation import create_table

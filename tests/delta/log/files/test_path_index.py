@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from tests.delta.tables import add, first_commit, remove, write_log
 from tests.strategies import MORE
 from variantlake.delta.actions.actions import AddFile, parse_log
-from variantlake.delta.log import path_index
+from variantlake.delta.log.files import path_index
+from variantlake.delta.log.files.logical_files import adds_of, files_of
+from variantlake.delta.log.files.path_index import PathIndex, hashes_of
 from variantlake.delta.log.log_segment import commit_path
-from variantlake.delta.log.logical_files import adds_of, files_of
-from variantlake.delta.log.path_index import PathIndex, hashes_of
 from variantlake.delta.log.reconciliation import LogState, apply_commits
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.kernels.log import path_hashes

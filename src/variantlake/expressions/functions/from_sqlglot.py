@@ -7,9 +7,9 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from variantlake.errors import InvalidQuery
-from variantlake.expressions.casts import explicit_cast
+from variantlake.expressions.casts.permitted import explicit_cast
+from variantlake.expressions.functions.signatures import call
 from variantlake.expressions.literals import DAY, within
-from variantlake.expressions.signatures import call
 from variantlake.expressions.tree import Expression, Literal, Not
 from variantlake.expressions.typing import NULL, compare, is_null, refused, type_text
 from variantlake.types import Kind, ShreddedType

@@ -16,11 +16,11 @@ import pyarrow.compute as pc
 
 from variantlake.arrays import arrow_array, numpy_array
 from variantlake.expressions.arrays import Values, either, failing, in_turn, numbers, plain, valid
-from variantlake.expressions.string_functions import STRING_FUNCTIONS
-from variantlake.expressions.time_functions import TIME_FUNCTIONS, check_years
+from variantlake.expressions.casts.values import BY_VALUE, cast_values
+from variantlake.expressions.functions.strings import STRING_FUNCTIONS
+from variantlake.expressions.functions.times import TIME_FUNCTIONS, check_years
 from variantlake.expressions.tree import Call
 from variantlake.expressions.typing import INT_LIMITS, type_of
-from variantlake.expressions.value_casts import BY_VALUE, cast_values
 from variantlake.parquet.stats.fact_columns import Bools
 from variantlake.types import Kind, ShreddedType
 

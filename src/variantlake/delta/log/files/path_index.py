@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from variantlake.delta.log.file_paths import decoded_paths
-from variantlake.delta.log.logical_files import LogicalFiles, one_chunk
+from variantlake.delta.log.files.file_paths import decoded_paths
+from variantlake.delta.log.files.logical_files import LogicalFiles, one_chunk
 from variantlake.kernels.log.path_hashes import hash_texts
 from variantlake.parquet.stats.fact_columns import Int64s
 
