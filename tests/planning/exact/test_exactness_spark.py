@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.spark.layouts import changed
 from variantlake.expressions.casts.monotone import Beyond, monotone_cast
 from variantlake.expressions.typing import INT_LIMITS, spark_type
 from variantlake.parquet.stats.bounds import Bounds, Raw
@@ -189,13 +190,15 @@ def literal(value: Raw, stored: ShreddedType) -> str:
 
 
 @pytest.fixture(params=["true", "false"], ids=["ansi", "no-ansi"])
-def session(request: pytest.FixtureRequest, spark: SparkSession) -> SparkSession:
-    """A session of its own for each ANSI mode, with the judge's setting."""
-    own = spark.newSession()
-    own.conf.set("spark.sql.ansi.enabled", request.param)
-    own.conf.set("spark.sql.variant.pushVariantIntoScan", "false")
-    own.conf.set("spark.sql.session.timeZone", "America/St_Johns")
-    return own
+def session(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[SparkSession]:
+    """The session in each ANSI mode, with the judge's setting."""
+    settings = {
+        "spark.sql.ansi.enabled": request.param,
+        "spark.sql.variant.pushVariantIntoScan": "false",
+        "spark.sql.session.timeZone": "America/St_Johns",
+    }
+    with changed(spark, settings):
+        yield spark
 
 
 def proven(stored: ShreddedType) -> Iterator[tuple[str, bool, list[Any], Conversion]]:
