@@ -22,7 +22,7 @@ from tests.delta.stats.columns.test_log_facts import COLUMNS, SCHEMA, adds, chec
 from tests.strategies import MORE
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
-from variantlake.delta.log import checkpoint_texts
+from variantlake.delta.log.files import checkpoint_texts
 from variantlake.delta.log.files.logical_files import LogicalFiles
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.stats import z85
