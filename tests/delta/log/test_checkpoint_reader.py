@@ -441,6 +441,31 @@ def test_a_v2_checkpoint_of_a_table_without_files(tmp_path: Path) -> None:
     assert _paths(Snapshot.read(tmp_path)) == set()
 
 
+@pytest.mark.parametrize("without", [("add",), ("add", "remove")])
+def test_a_sidecar_with_rows_of_nothing_is_damaged(
+    tmp_path: Path, without: tuple[str, ...]
+) -> None:
+    """Its adds were lost with their column; without the commits, nothing else tells of them."""
+    side = {"sidecar": {"path": "one.parquet", "sizeInBytes": 1, "modificationTime": 1}}
+    table = write_log(tmp_path, first_commit(add("a")))
+    write_checkpoint(tmp_path, _classic(0), [*STATE, side], without=("add", "remove"))
+    found = write_checkpoint(
+        tmp_path, "_sidecars/one.parquet", [remove("z"), add("a")], without=without
+    )
+    assert _paths(Snapshot.read(table)) == {"a"}
+    (tmp_path / "_delta_log" / f"{0:020d}.json").unlink()
+    with pytest.raises(MalformedLog, match="neither add nor remove") as caught:
+        Snapshot.read(table)
+    assert caught.value.file == str(found)
+
+
+def test_an_empty_checkpoint_gives_way_to_the_commits_in_json_too(tmp_path: Path) -> None:
+    table = write_log(tmp_path, first_commit(add("a")), [add("b")])
+    path = tmp_path / "_delta_log" / f"{1:020d}.checkpoint.{UUID}.json"
+    path.touch()
+    assert _paths(Snapshot.read(table)) == {"a", "b"}
+
+
 def test_damaged_checkpoints_do_not_hide_the_commits_before_the_hint(tmp_path: Path) -> None:
     table = write_log(tmp_path, first_commit(add("a")), [add("b")], [add("c")])
     write_checkpoint(tmp_path, _classic(2), [*STATE, add("only")]).write_bytes(b"cut")

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from py4j.protocol import Py4JJavaError
+from pyspark.errors import IllegalArgumentException
 
 import variantlake as vl
 from tests.spark.layouts import PUSHDOWN, changed
@@ -65,9 +66,11 @@ def ids(frame: DataFrame) -> list[int]:
 
 
 def error_of(frame: DataFrame) -> str:
-    with pytest.raises(Py4JJavaError) as caught:
+    with pytest.raises((Py4JJavaError, IllegalArgumentException)) as caught:
         frame.collect()
-    return str(caught.value.java_exception.toString()).partition("\n")[0]
+    error = caught.value
+    text = error.java_exception.toString() if isinstance(error, Py4JJavaError) else error
+    return str(text).partition("\n")[0]
 
 
 def damaged(folder: Path, damage: Damage, *, v2: bool = False) -> Path:
@@ -103,6 +106,14 @@ def drop_sizes(file: Path) -> None:
     pq.write_table(table.set_column(table.column_names.index("add"), "add", without), file)
 
 
+def drop_adds(log: Path) -> None:
+    """Without checksums, nothing else tells that files are missing."""
+    file = sidecar_of(log)
+    pq.write_table(pq.read_table(file).drop_columns(["add"]), file)
+    for checksum in log.glob("*.crc"):
+        checksum.unlink()
+
+
 def lose_a_part(log: Path) -> None:
     file = checkpoint_of(log)
     file.rename(str(file).replace("parquet", f"{1:010d}.{2:010d}.parquet"))
@@ -120,6 +131,7 @@ FAIL: dict[str, tuple[bool, Damage]] = {
     "no sidecar": (True, lambda log: sidecar_of(log).unlink()),
     "sidecar truncated": (True, lambda log: truncate(sidecar_of(log))),
     "sidecar without sizes": (True, lambda log: drop_sizes(sidecar_of(log))),
+    "sidecar without adds": (True, drop_adds),
 }
 
 
@@ -141,11 +153,19 @@ def test_a_query_that_fails_without_the_rule_fails_with_it(
     assert ids(lake.table(str(log.parent)).where("id > 47").select("id")) == [48, 49]
 
 
-PASS: dict[str, Damage] = {
-    "empty": lambda log: checkpoint_of(log).write_bytes(b""),
-    "a part of two": lose_a_part,
-    "hint to none": lambda log: (log / "_last_checkpoint").write_text('{"version":77,"size":9}'),
-    "truncated, no checksums": truncate_without_checksums,
+def empty_json(log: Path) -> None:
+    checkpoint_of(log).rename(checkpoint_of(log).with_suffix(".json")).write_bytes(b"")
+
+
+PASS: dict[str, tuple[bool, Damage]] = {
+    "empty": (False, lambda log: checkpoint_of(log).write_bytes(b"")),
+    "empty JSON": (True, empty_json),
+    "a part of two": (False, lose_a_part),
+    "hint to none": (
+        False,
+        lambda log: (log / "_last_checkpoint").write_text('{"version":77,"size":9}'),
+    ),
+    "truncated, no checksums": (False, truncate_without_checksums),
 }
 
 
@@ -153,7 +173,8 @@ PASS: dict[str, Damage] = {
 def test_what_delta_spark_passes_over_leaves_the_query_accelerated(
     spark: SparkSession, lake: Lake, reasons: dict[str, None], tmp_path: Path, damage: str
 ) -> None:
-    log = damaged(tmp_path / "t", PASS[damage])
+    v2, done = PASS[damage]
+    log = damaged(tmp_path / "t", done, v2=v2)
     with changed(spark, OFF):
         rows = ids(query(spark, log))
     assert ids(query(spark, log)) == rows

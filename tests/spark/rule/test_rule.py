@@ -329,7 +329,15 @@ def test_the_switch_and_taking_the_rule_out(spark: SparkSession, lake: Lake) -> 
     assert "typed_value" not in plan_text(frame)
     assert planner_of(spark) is None
     vl.spark.decelerate(spark)
+    # A rule whose SparkContext was stopped is not kept.
+    stopped = RulePlanner.__new__(RulePlanner)
+    stopped._spark = mock.Mock()
+    stopped._spark.sparkContext._jsc = None
+    extensions = mock.Mock()
+    extensions.equals.return_value = False
+    accelerate._rules.append(accelerate._Rule(extensions, mock.Mock(), stopped))
     connect(spark, accelerate=True)
+    assert stopped not in [each.planner for each in accelerate._rules]
     assert files_read(lake, frame) == 1
     assert "typed_value" in plan_text(frame)
 

@@ -29,6 +29,7 @@ from variantlake.delta.actions.actions import (
 )
 from variantlake.delta.actions.json_fields import Record, fields_of
 from variantlake.delta.log.files.checkpoint_texts import (
+    CheckpointFile,
     CheckpointTexts,
     named,
     not_null,
@@ -257,11 +258,15 @@ def _pieces(
     file = store.join(path)
     if path.endswith(".json"):
         found = list(parse_log(store.stream(path), file))
+        if not found:
+            raise MalformedLog("the checkpoint is empty", file=file)
         files = [files_of([each for each in found if isinstance(each, AddFile)])] if adds else []
         yield [each for each in found if isinstance(each, kinds)], files
         return
     with opened_checkpoint(store, path, passing=passing) as opened:
         schema = opened.parquet.schema_arrow
+        if path.startswith(SIDECARS) and "add" not in schema.names:
+            _check_removes(opened)
         there = [kind for kind in kinds if kind.KEY in schema.names]
         wanted = [kind.KEY for kind in there]
         if adds and "add" in schema.names:
@@ -291,6 +296,20 @@ def _pieces(
                 actions += _objects(whole, kind, file)
             actions += [UnknownAction(name) for name in unknown if _is_any(table[name])]
             yield actions, files
+
+
+def _check_removes(opened: CheckpointFile) -> None:
+    """Raise MalformedLog for a sidecar without adds if a row of it is not a remove either."""
+    schema, groups = opened.parquet.schema_arrow, range(opened.parquet.num_row_groups)
+    removes = [_probe(schema.field("remove"))] if "remove" in schema.names else []
+    opened.check(removes, groups)
+    rows = opened.parquet.metadata.num_rows
+    if removes:
+        rows = sum(
+            each["remove"].null_count for _, each in _tables(opened.parquet, removes, groups)
+        )
+    if rows:
+        raise MalformedLog(f"{rows} rows of a sidecar are neither add nor remove")
 
 
 def _probe(column: pa.Field[Any]) -> str:

@@ -101,5 +101,5 @@ def _rule_in(spark: SparkSession) -> _Rule | None:
         with contextlib.suppress(Exception):
             rule.java.remove(session)
         raise
-    _rules.append(rule)
+    _rules[:] = [*(each for each in _rules if not each.planner.is_stopped), rule]
     return rule

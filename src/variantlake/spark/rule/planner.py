@@ -134,6 +134,11 @@ class RulePlanner:
             del self._explained[thread]
 
     @property
+    def is_stopped(self) -> bool:
+        """Whether the SparkContext of the planner's sessions was stopped: no query comes again."""
+        return self._spark.sparkContext._jsc is None  # noqa: SLF001
+
+    @property
     def warnings(self) -> list[str]:
         """The reasons why queries were left unchanged, oldest first."""
         return list(self._warned)
