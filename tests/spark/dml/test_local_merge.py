@@ -95,4 +95,6 @@ def test_merges_of_every_kind(spark: SparkSession, tmp_path: Path) -> None:
         done = counts_of(partial(table.merge, source, on, *clauses, json_columns=["event"]))
         found = (done.rows_updated, done.rows_deleted, done.rows_inserted) if done else None
         assert found == (tuple(right)[1:] if right else None), text
-        twins.same_rows(text)
+        twins.same_for_us(text)
+    twins.same_rows()
+    spark.catalog.dropTempView("merge_source")

@@ -57,8 +57,7 @@ MERGES = (
 def test_columns_are_added_as_by_delta_spark(spark: SparkSession, tmp_path: Path) -> None:
     lake = vl.spark.connect(spark)
     twins = Twins.create(lake, spark, tmp_path, *SETUP)
-    for text in MERGES:
-        twins.agree(text)
+    twins.agree(*MERGES)
     deeper = evolving("SELECT 1 AS id, named_struct('a', 1, 'b', 2) AS st", *BOTH)
     twins.agree(deeper, by_delta=True)
     lake.sql(deeper.format(t=twins.ours), commit_properties={"job": "nightly"})

@@ -26,20 +26,23 @@ _REFUSALS = (vl.VariantLakeError, PySparkException, Py4JJavaError)
 class Twins:
     """The tables' folders. In the text of a statement `{t}` stands for the one or the other.
 
-    `shown` are the columns, in SQL, in which they must agree.
+    `shown` are the columns, in SQL, in which they must agree, and `read` is how we read them.
     """
 
     spark: SparkSession
     lake: vl.spark.Lake
     folder: Path
     shown: str = "*"
+    read: Callable[[vl.Table], list[dict[str, Any]]] = lambda table: (
+        table.scan().as_json().to_arrow().to_pylist()
+    )
 
     @classmethod
     def create(
-        cls, lake: vl.spark.Lake, spark: SparkSession, folder: Path, *setup: str, shown: str = "*"
+        cls, lake: vl.spark.Lake, spark: SparkSession, folder: Path, *setup: str, **shown: Any
     ) -> Twins:
         """The one by statements of Delta Spark, the other a copy of it."""
-        twins = cls(spark, lake, folder, shown)
+        twins = cls(spark, lake, folder, **shown)
         for text in setup:
             spark.sql(text.format(t=twins.theirs))
         shutil.copytree(folder / "theirs", folder / "ours")
@@ -53,11 +56,20 @@ class Twins:
     def theirs(self) -> str:
         return f"delta.`{self.folder / 'theirs'}`"
 
-    def agree(self, text: str, *, by_delta: bool = False) -> None:
+    def agree(self, *texts: str, by_delta: bool = False) -> None:
         """AssertionError where a statement gives other counts or rows, or one alone refuses it.
 
-        `by_delta` says that Delta Spark is to run it on our table too.
+        `by_delta` says that Delta Spark is to run them on our table too. After each statement we
+        read both tables, after the last one Delta Spark does: its reading takes longer than the
+        statement.
         """
+        before = self._table().version
+        for text in texts:
+            self._agree(text, by_delta)
+        if self._table().version > before:
+            self.same_rows("\n".join(texts))
+
+    def _agree(self, text: str, by_delta: bool) -> None:
         before = self._table().version
         right, _ = _answer(lambda: self.spark.sql(text.format(t=self.theirs)))
         ours, error = _answer(lambda: self.lake.sql(text.format(t=self.ours)))
@@ -67,7 +79,15 @@ class Twins:
         if table.version > before:
             engine = str(table.history(1)[0].info["engineInfo"])
             assert engine.startswith("Apache-Spark") == by_delta, f"{text}\n{engine}"
-            self.same_rows(text)
+            self.same_for_us(text)
+
+    def same_for_us(self, text: str) -> None:
+        """AssertionError where the tables differ by what we read of them."""
+        found, right = (
+            Counter(map(repr, self.read(vl.Table.open(self.folder / name))))
+            for name in ("ours", "theirs")
+        )
+        assert found == right, f"{text}\nmissing {right - found}, wrong {found - right}"
 
     def same_rows(self, text: str = "") -> None:
         """AssertionError where the tables differ for Delta Spark."""
@@ -92,7 +112,7 @@ class Twins:
         refused, _ = _answer(lambda: self.spark.sql(text.format(t=self.theirs)))
         assert refused == REFUSED, text
         self.lake.sql(text.format(t=self.ours))
-        found = rows(self.spark.sql(f"SELECT {self.shown} FROM {self.ours}"))
+        found = Counter(repr(tuple(row.values())) for row in self.read(self._table()))
         assert found == right, f"{text}\nmissing {right - found}, wrong {found - right}"
 
     def _table(self) -> vl.Table:
