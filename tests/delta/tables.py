@@ -19,11 +19,13 @@ from variantlake.delta.stats.file_facts import FactsReader
 from variantlake.delta.stats.stats_reader import FileStats, StatsReader
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes
+from variantlake.delta.transaction.creation import Creation, commit_creation
 from variantlake.delta.transaction.new_actions import new_add
 from variantlake.parquet.stats.bounds import Bounds
 from variantlake.parquet.stats.facts import UNKNOWN, ColumnFacts, FileFacts, PathFacts, VariantFacts
 from variantlake.paths import Path
 from variantlake.shredding.ddl import parse_ddl
+from variantlake.storage.store import Store
 
 SCHEMA = parse_table_ddl("event VARIANT, n INT")
 
@@ -157,6 +159,32 @@ def add_for(
         variant_bounds=not snapshot.features.isdisjoint(VARIANT_SHREDDING),
         always=clustering_columns(snapshot.domains),
     )
+
+
+def create_table(
+    store: Store,
+    schema: StructType,
+    *,
+    partition_columns: Sequence[str] = (),
+    cluster_columns: Sequence[str] = (),
+    properties: Mapping[str, str] | None = None,
+    adds: Sequence[AddFile] = (),
+    metrics: Mapping[str, str] | None = None,
+    name: str | None = None,
+    description: str | None = None,
+) -> int:
+    """Create a table, with its first files, in one commit; returns its version, 0."""
+    made = Creation.of(
+        None,
+        schema,
+        partition_columns,
+        properties or {},
+        cluster_columns=cluster_columns,
+        name=name,
+        description=description,
+        operation="CREATE TABLE AS SELECT" if adds else "CREATE TABLE",
+    )
+    return commit_creation(store, made, adds=adds, metrics=metrics)
 
 
 def append(

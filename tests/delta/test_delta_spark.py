@@ -10,13 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import variantlake as vl
-from tests.delta.tables import add_for, append, known_facts, read_stats
+from tests.delta.tables import add_for, append, create_table, known_facts, read_stats
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 from variantlake.delta.log.log_segment import commit_path
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.schema.table_schema import StructType
-from variantlake.delta.transaction.creation import create_table
 from variantlake.delta.transaction.new_actions import new_add
 from variantlake.encoding.json import parse_json
 from variantlake.parquet.stats.facts import FileFacts, read_facts

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 import variantlake as vl
 from tests.delta.parts import in_parts
-from tests.delta.tables import bounds, facts, number
+from tests.delta.tables import bounds, create_table, facts, number
 from tests.strategies import MORE
 from variantlake.delta.actions.actions import AddFile, DeletionVectorDescriptor, RemoveFile
 from variantlake.delta.checkpoint import checkpoint_schema, checkpoint_writer
@@ -37,7 +37,6 @@ from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.stats.columns.files_part import FilesPart
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes
-from variantlake.delta.transaction.creation import create_table
 from variantlake.delta.transaction.new_actions import new_add
 from variantlake.errors import AbsolutePathRefused, MalformedLog
 from variantlake.planning.choose_files import MAX_KEPT_SAMPLE

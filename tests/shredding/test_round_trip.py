@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tests.shredding.strategies import schemas, trees_for
 from tests.strategies import MORE
+from tests.twins.shred import shred
 from variantlake.encoding.metadata import encode_dictionary, encode_metadata
 from variantlake.encoding.scalar import NULL, Scalar, decimal_of
 from variantlake.encoding.tree import Tree, decode, encode, encode_value, logical_key
@@ -24,7 +25,6 @@ from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.ddl import parse_ddl
 from variantlake.shredding.layout import arrow_type
 from variantlake.shredding.schema import ShreddingSchema
-from variantlake.shredding.shred import shred
 from variantlake.shredding.unshred import unshred_plain
 from variantlake.types import KINDS, Kind, Primitive, ShreddedType
 

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tests.twins.shred import shred
 from variantlake.encoding.metadata import encode_metadata
 from variantlake.encoding.scalar import Scalar
 from variantlake.encoding.tree import Tree, decode, encode_value
@@ -20,7 +21,6 @@ from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.ddl import parse_ddl
 from variantlake.shredding.layout import arrow_type
 from variantlake.shredding.schema import ShreddingSchema
-from variantlake.shredding.shred import shred
 from variantlake.shredding.unshred import unshred_plain
 from variantlake.types import Primitive
 

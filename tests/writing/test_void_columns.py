@@ -10,11 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import variantlake as vl
-from tests.delta.tables import append
+from tests.delta.tables import append, create_table
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import StructType
-from variantlake.delta.transaction.creation import create_table
 from variantlake.errors import InvalidSchema
 from variantlake.maintenance.rewrite.copy_group import why_not_copied
 from variantlake.maintenance.rewrite.groups import FileGroup, RewriteInput, Tier

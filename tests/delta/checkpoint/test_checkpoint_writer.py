@@ -22,6 +22,7 @@ from tests.delta.tables import (
     add,
     append,
     bounds,
+    create_table,
     facts,
     first_commit,
     known_facts,
@@ -45,7 +46,6 @@ from variantlake.delta.log.version_checksum import write_checksum
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes
-from variantlake.delta.transaction.creation import create_table
 from variantlake.delta.transaction.new_actions import new_add
 from variantlake.encoding.tree import decode
 from variantlake.erase.purge import check_may_purge

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.delta.tables import bounds, facts, number
+from tests.delta.tables import bounds, create_table, facts, number
 from tests.strategies import MORE
 from variantlake.delta.actions.actions import AddFile, RemoveFile
 from variantlake.delta.checkpoint import checkpoint_schema, checkpoint_writer, clustered_order
@@ -21,7 +21,6 @@ from variantlake.delta.protocol.cluster_paths import PROPERTY
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes
-from variantlake.delta.transaction.creation import create_table
 from variantlake.delta.transaction.new_actions import new_add
 from variantlake.parquet.stats.facts import ColumnFacts
 from variantlake.paths import Path as VariantPath

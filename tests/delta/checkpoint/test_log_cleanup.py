@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.delta.tables import SCHEMA, append
+from tests.delta.tables import SCHEMA, append, create_table
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 from variantlake.delta.checkpoint.log_cleanup import clean_log
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.intervals import property_millis
-from variantlake.delta.transaction.creation import create_table
 from variantlake.errors import CommitConflict, MissingSource
 from variantlake.storage.opening import open_store
 from variantlake.storage.store import LocalStore

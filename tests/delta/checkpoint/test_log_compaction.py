@@ -15,6 +15,7 @@ from tests.delta.tables import (
     SCHEMA,
     add,
     append,
+    create_table,
     first_commit,
     metadata,
     remove,
@@ -26,7 +27,6 @@ from variantlake.delta.checkpoint.log_compaction import compaction_due, write_co
 from variantlake.delta.log.log_segment import compaction_path, find_segment
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.snapshot_state import read_state
-from variantlake.delta.transaction.creation import create_table
 from variantlake.storage.opening import open_store
 
 VECTOR = {"storageType": "i", "pathOrInlineDv": "x", "sizeInBytes": 1, "cardinality": 1}

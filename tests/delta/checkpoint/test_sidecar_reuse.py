@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.delta.tables import SCHEMA, append
+from tests.delta.tables import SCHEMA, append, create_table
 from tests.strategies import MORE
 from variantlake.delta.actions.actions import AddFile, RemoveFile
 from variantlake.delta.checkpoint import sidecar_reuse
@@ -21,7 +21,6 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.snapshot_state import read_state
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes
-from variantlake.delta.transaction.creation import create_table
 from variantlake.storage.opening import open_store
 
 V2 = {"delta.checkpointPolicy": "v2", "delta.checkpointInterval": "1000000"}

@@ -16,6 +16,7 @@ from tests.delta.tables import (
     PROTOCOL,
     SCHEMA,
     add,
+    create_table,
     first_commit,
     metadata,
     read_stats,
@@ -26,7 +27,6 @@ from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.checkpoint import checkpoint_writer
 from variantlake.delta.log import checkpoint_reader, snapshot_state
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.transaction.creation import create_table
 from variantlake.errors import MalformedLog, MissingSource
 from variantlake.parquet.metadata.footer import read_footer
 from variantlake.storage.opening import open_store

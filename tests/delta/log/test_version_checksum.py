@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests import corpora
-from tests.delta.tables import SCHEMA, append
+from tests.delta.tables import SCHEMA, append, create_table
 from variantlake.delta.actions.actions import (
     AddFile,
     CommitInfo,
@@ -27,7 +27,6 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.version_checksum import write_checksum
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes
-from variantlake.delta.transaction.creation import create_table
 from variantlake.delta.transaction.new_actions import removes_of
 from variantlake.errors import MalformedLog
 from variantlake.storage.opening import open_store

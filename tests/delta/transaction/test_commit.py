@@ -19,7 +19,17 @@ from obstore.store import MemoryStore
 
 import variantlake as vl
 from tests import corpora
-from tests.delta.tables import SCHEMA, add, add_for, append, facts, first_commit, remove, write_log
+from tests.delta.tables import (
+    SCHEMA,
+    add,
+    add_for,
+    append,
+    create_table,
+    facts,
+    first_commit,
+    remove,
+    write_log,
+)
 from variantlake.delta.actions.actions import (
     AddFile,
     DomainMetadata,
@@ -34,7 +44,6 @@ from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes, check_conflicts, whole_table
-from variantlake.delta.transaction.creation import create_table
 from variantlake.delta.transaction.new_actions import new_add
 from variantlake.errors import (
     CommitConflict,

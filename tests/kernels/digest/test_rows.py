@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from tests.shredding import strategies as shredding
 from tests.strategies import MORE, layouts, trees
-from variantlake.encoding.digest import blend, field_path, tree_sum
+from tests.twins.digest import blend, field_path, tree_sum
+from tests.twins.shred import shred
 from variantlake.encoding.json import parse_json
 from variantlake.encoding.tree import Tree, encode
 from variantlake.encoding.variant import Variant
@@ -24,7 +25,6 @@ from variantlake.kernels.digest.rows import Digest, RowSums
 from variantlake.parquet.variant.variant_arrays import variant_array
 from variantlake.shredding.ddl import parse_ddl
 from variantlake.shredding.schema import Object, ShreddingSchema, Untyped
-from variantlake.shredding.shred import shred
 
 MASK = (1 << 64) - 1
 PATH = field_path(0, b"v")

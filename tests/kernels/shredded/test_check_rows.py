@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.kernels.shredded.test_unshred import hostile_columns, shredded_documents
 from tests.parquet.test_conformance import CASES, FOLDER, stem
 from tests.strategies import MORE
+from tests.twins.shred import shred
 from variantlake.encoding.metadata import encode_metadata
 from variantlake.encoding.scalar import DECIMAL_DIGITS, Scalar, decimal_of
 from variantlake.encoding.tree import encode
@@ -24,7 +25,6 @@ from variantlake.parquet.read.reader import read_table
 from variantlake.shredding.ddl import parse_ddl
 from variantlake.shredding.layout import VARIANT_TYPE, arrow_type
 from variantlake.shredding.rules import problems
-from variantlake.shredding.shred import shred
 from variantlake.types import NULL_VALUE
 
 

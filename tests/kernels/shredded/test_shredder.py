@@ -15,6 +15,7 @@ from tests.kernels.batches import read, same, trees
 from tests.kernels.fuzz import SCHEMA, Documents, batches, check
 from tests.kernels.variant.test_variant_reader import array_of
 from tests.strategies import MORE, objects, scalars_by_type
+from tests.twins.shred import shred
 from variantlake.encoding.json import parse_json
 from variantlake.encoding.tree import Tree, logical_key
 from variantlake.encoding.variant import Variant
@@ -25,7 +26,6 @@ from variantlake.shredding.ddl import parse_ddl
 from variantlake.shredding.fit import raws_of
 from variantlake.shredding.layout import arrow_type
 from variantlake.shredding.schema import Leaf, ShreddingSchema
-from variantlake.shredding.shred import shred
 from variantlake.shredding.unshred import unshred_plain
 from variantlake.shredding.values import ValueNotes
 from variantlake.types import KINDS, Kind, Primitive, ShreddedType

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.parquet import shredded
 from tests.shredding import strategies
 from tests.strategies import MORE
+from tests.twins.shred import shred
 from variantlake.encoding.metadata import encode_metadata
 from variantlake.encoding.scalar import decimal_of, decimal_parts
 from variantlake.encoding.tree import Tree, encode
@@ -23,7 +24,6 @@ from variantlake.paths import Path
 from variantlake.shredding.ddl import parse_ddl
 from variantlake.shredding.layout import arrow_type
 from variantlake.shredding.schema import ShreddingSchema
-from variantlake.shredding.shred import shred
 from variantlake.shredding.unshred import unshred_plain
 from variantlake.shredding.values import NumberForms
 

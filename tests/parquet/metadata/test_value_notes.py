@@ -14,6 +14,7 @@ import pytest
 
 import variantlake as vl
 from tests.parquet.write.test_table_writer import of
+from tests.twins.shred import shred
 from variantlake.parquet.metadata.annotate import ColumnPath
 from variantlake.parquet.metadata.footer import read_footer
 from variantlake.parquet.metadata.schema_tree import SchemaNode, with_notes
@@ -25,7 +26,6 @@ from variantlake.parquet.write.table_writer import write_table
 from variantlake.paths import Path as VariantPath
 from variantlake.shredding.ddl import parse_ddl
 from variantlake.shredding.layout import arrow_type
-from variantlake.shredding.shred import shred
 from variantlake.shredding.values import ValueNotes
 
 A = VariantPath.of("a")

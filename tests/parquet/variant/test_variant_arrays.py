@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import variantlake as vl
+from tests.twins.shred import shred
 from variantlake.errors import (
     InvalidPath,
     InvalidSchema,
@@ -19,7 +20,6 @@ from variantlake.errors import (
 )
 from variantlake.shredding.ddl import parse_ddl
 from variantlake.shredding.layout import VARIANT_TYPE
-from variantlake.shredding.shred import shred
 
 
 def test_a_column_and_back() -> None:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from tests.parquet import shredded
 from tests.shredding.strategies import schemas
 from tests.strategies import MORE
+from tests.twins.shred import shred
 from variantlake.encoding.json import parse_json
 from variantlake.encoding.variant import Variant
 from variantlake.errors import InvalidSchema, InvalidValue, MalformedFile, MissingSource
@@ -28,7 +29,6 @@ from variantlake.parquet.write.file_writer import FileWriter, WriteOptions, Writ
 from variantlake.shredding.arrays import map_array
 from variantlake.shredding.ddl import parse_ddl
 from variantlake.shredding.layout import VARIANT_TYPE, arrow_type, map_type
-from variantlake.shredding.shred import shred
 
 SCHEMA = parse_ddl(
     "kind STRING, n BIGINT, d DOUBLE, p DECIMAL(9,2), big DECIMAL(30,2), flag BOOLEAN, "

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.twins.profile import profile_trees
 from variantlake.encoding.python_values import tree_of
 from variantlake.errors import InvalidSchema
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.shredding.inference.hints import MAX_HINTS, parse_hints, with_hints
 from variantlake.shredding.inference.infer import InferenceOptions, infer
-from variantlake.shredding.inference.sample import profile_trees
 from variantlake.shredding.schema import Leaf, ShreddingSchema
 
 

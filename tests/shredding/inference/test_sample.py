@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.shredding.strategies import trees
+from tests.twins.profile import profile_trees
 from variantlake.encoding.scalar import Scalar
 from variantlake.encoding.tree import Tree, encode
 from variantlake.kernels.variant.profiler import profile
 from variantlake.kernels.variant.variant_reader import VariantReader
 from variantlake.shredding.inference.profile import MAX_PROFILE_DEPTH, Profile
-from variantlake.shredding.inference.sample import profile_trees
 from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.types import Primitive
 

@@ -13,6 +13,7 @@ from tests.shredding.legacy.test_unshred import TABLE
 from tests.shredding.legacy_columns import EXAMPLE, NESTED, untyped
 from tests.shredding.strategies import schemas, trees_for
 from tests.strategies import MORE
+from tests.twins.shred import shred, shred_legacy
 from variantlake.encoding.tree import Tree, decode, encode, logical_key
 from variantlake.encoding.variant import Variant
 from variantlake.errors import InvalidSchema
@@ -22,11 +23,9 @@ from variantlake.kernels.variant.variant_reader import VariantReader
 from variantlake.parquet.variant.variant_arrays import variants as variants_in
 from variantlake.shredding.arrays import variants_of
 from variantlake.shredding.ddl import parse_ddl
-from variantlake.shredding.legacy.form import shred_legacy
 from variantlake.shredding.legacy.layout import legacy_type
 from variantlake.shredding.legacy.unshred import legacy_problems, unshred_legacy_plain
 from variantlake.shredding.schema import Leaf, Object, ShreddingSchema
-from variantlake.shredding.shred import shred
 from variantlake.shredding.unshred import unshred_plain
 from variantlake.types import Kind, ShreddedType
 

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 import variantlake as vl
+from tests.delta.tables import create_table
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.schema.table_schema import StructField, StructType
-from variantlake.delta.transaction.creation import create_table
 from variantlake.errors import InvalidQuery, InvalidSchema, InvalidValue, UnsupportedFeature
 from variantlake.storage.opening import open_store
 

@@ -139,35 +139,6 @@ class Creation:
         }
 
 
-def create_table(
-    store: Store,
-    schema: StructType,
-    *,
-    partition_columns: Sequence[str] = (),
-    cluster_columns: Sequence[str] = (),
-    properties: Mapping[str, str] | None = None,
-    adds: Sequence[AddFile] = (),
-    metrics: Mapping[str, str] | None = None,
-    name: str | None = None,
-    description: str | None = None,
-) -> int:
-    """Create a table, with its first files, in one commit; returns its version, 0.
-
-    Raises CommitConflict if a log exists already, otherwise as `Creation.of`.
-    """
-    made = Creation.of(
-        None,
-        schema,
-        partition_columns,
-        properties or {},
-        cluster_columns=cluster_columns,
-        name=name,
-        description=description,
-        operation="CREATE TABLE AS SELECT" if adds else "CREATE TABLE",
-    )
-    return commit_creation(store, made, adds=adds, metrics=metrics)
-
-
 def commit_creation(
     store: Store,
     made: Creation,

@@ -6,7 +6,7 @@ Containers are leaves, too, arrays with their length. SQL NULL and missing field
 
 Exact numbers (of the specification) count by value: an int8 and a decimal16 may be equal. Values of
 all other types differ by type, and floats by their bits.
-Twin: encoding.digest.
+Twin: tests.twins.digest.
 """
 
 from __future__ import annotations

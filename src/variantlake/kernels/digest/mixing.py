@@ -92,5 +92,5 @@ def hash_name(name: str) -> int:
 
 @entry
 def hash_one(data: BytesIn, size: int) -> int:
-    """The hash of data[:size] as the name of a field. Twin: encoding.digest.hash_text."""
+    """The hash of data[:size] as the name of a field. Twin: tests.twins.digest.hash_text."""
     return hash_text(data, int64(0), int64(size), int64(0))

@@ -240,7 +240,7 @@ def place_rows(
     row's value, -1 for none. fields: FIELD, the first one is the value itself; counts are set.
     lookup: int32, for each OBJECTS field a row of field numbers by key id, -1 for a key without
     a field. placed: filled. stack: int64, 6 a field. spare: uint8, 16. Allocates nothing, never
-    raises. Twin: shredding.shred.
+    raises. Twin: tests.twins.shred.
     """
     rows = int64(roots.size)
     for row in range(rows):

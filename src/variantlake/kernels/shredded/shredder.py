@@ -1,4 +1,4 @@
-"""Shred a tape into Arrow columns. Twin: shredding.shred."""
+"""Shred a tape into Arrow columns. Twin: tests.twins.shred."""
 
 from __future__ import annotations
 

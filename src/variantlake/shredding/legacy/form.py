@@ -7,13 +7,12 @@ own metadata. Spec: spark-legacy-shredding.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
 
 from variantlake.encoding.tree import decode, encode
-from variantlake.encoding.variant import Variant
 from variantlake.errors import UnknownVariantType
 from variantlake.shredding.arrays import (
     AnyArray,
@@ -29,18 +28,9 @@ from variantlake.shredding.arrays import (
 from variantlake.shredding.layout import TYPED_VALUE, VALUE
 from variantlake.shredding.legacy.layout import ARRAY, OBJECT, legacy_type
 from variantlake.shredding.schema import ShreddingSchema
-from variantlake.shredding.shred import shred
 
 Join = Callable[[AnyArray, AnyArray], AnyArray]
 """Joins the `metadata` and `value` of Variants, none null, to binaries of both."""
-
-
-def shred_legacy(values: Iterable[Variant | None], schema: ShreddingSchema) -> pa.StructArray:
-    """Shred Variants into an array of `legacy_type(schema)`; None is SQL NULL.
-
-    This is the reference for the compiled shredder. Raises as `shred` does.
-    """
-    return to_legacy(shred(values, schema), schema, join)
 
 
 def join(metadata: AnyArray, value: AnyArray) -> AnyArray:

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import variantlake as vl
 from tests.delta.stats.columns.test_log_facts import SCHEMA, adds, check_same
-from tests.delta.tables import add
+from tests.delta.tables import add, create_table
 from tests.strategies import MORE
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
@@ -31,7 +31,6 @@ from variantlake.delta.log.files.logical_files import LogicalFiles, files_of
 from variantlake.delta.log.log_segment import commit_path
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.stats.columns.log_facts import LogFacts
-from variantlake.delta.transaction.creation import create_table
 from variantlake.errors import MalformedLog
 from variantlake.planning.log_files import LogFiles
 from variantlake.storage.opening import open_store

@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.delta.stats.columns.test_log_facts import COLUMNS, SCHEMA, adds, check_same, file_facts
+from tests.delta.tables import create_table
 from tests.strategies import MORE
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
@@ -31,7 +32,6 @@ from variantlake.delta.stats.columns.parsed_stats import find_in_variants
 from variantlake.delta.stats.columns.path_bounds import field_ids
 from variantlake.delta.stats.columns.text_stats import TextStats
 from variantlake.delta.stats.variant_bounds import encode_bounds, plain_bounds, raw_of, split
-from variantlake.delta.transaction.creation import create_table
 from variantlake.delta.transaction.new_actions import new_add
 from variantlake.encoding.scalar import Scalar
 from variantlake.parquet.stats.fact_columns import RawColumn

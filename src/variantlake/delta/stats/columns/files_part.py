@@ -56,9 +56,6 @@ from variantlake.shredding.schema import ShreddingSchema
 from variantlake.shredding.values import parse_notes
 from variantlake.types import Kind, ShreddedType
 
-_SIDES = ("minValues", "maxValues")
-
-
 _LOCK = threading.Lock()
 """Shared by all `Layouts` and `Recent`: snapshots are pickled for tasks, and a lock cannot be."""
 

@@ -20,6 +20,7 @@ from variantlake.shredding.dictionary import RowDictionary
 from variantlake.shredding.error_paths import below
 from variantlake.shredding.fit import Raw, fit, raw_array
 from variantlake.shredding.layout import arrow_type, typed_value_type
+from variantlake.shredding.legacy.form import join, to_legacy
 from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSchema, Untyped
 from variantlake.types import BasicType, ShreddedType
 
@@ -57,6 +58,14 @@ def shred(values: Iterable[Variant | None], schema: ShreddingSchema) -> pa.Struc
         fields=list(column_type),
         mask=pa.array(nulls, pa.bool_()),
     )
+
+
+def shred_legacy(values: Iterable[Variant | None], schema: ShreddingSchema) -> pa.StructArray:
+    """Shred Variants into an array of `legacy_type(schema)`; None is SQL NULL.
+
+    This is the reference for the compiled shredder. Raises as `shred` does.
+    """
+    return to_legacy(shred(values, schema), schema, join)
 
 
 class Encoded:
