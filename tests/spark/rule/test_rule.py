@@ -414,6 +414,23 @@ def test_a_table_that_was_replaced_is_read_as_spark_reads_it(
     assert again.count() == 8
 
 
+def test_a_log_that_was_restored_from_a_backup_is_read_anew(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The same table has other rows in the same version."""
+    location, backup = Path(make(tmp_path / "t")), tmp_path / "backup"
+    shutil.copytree(location / "_delta_log", backup)
+    vl.Table.open(location).append(rows_of(FILES), json_columns=["event"])
+    table = spark.read.format("delta").load(str(location))
+    assert table.where("event:n::int > 5").count() == 39
+    shutil.rmtree(location / "_delta_log")
+    shutil.copytree(backup, location / "_delta_log")
+    vl.Table.open(location).delete("id < 30")
+    table = spark.read.format("delta").load(str(location))
+    assert vl.Table.open(location).version == FILES + 1
+    assert table.where("event:n::int > 5").count() == 9
+
+
 def wrong_answer(change: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], None]:
     usual = RulePlanner._to_java
 

@@ -683,6 +683,8 @@ public class AcceleratedReads {
                     each.put("id", call(call(snapshots[i], "metadata"), "id"));
                     Object segment = call(snapshots[i], "logSegment");
                     each.put("checkpoint", call(call(segment, "checkpointProvider"), "version"));
+                    // A log that was restored from a backup goes on with versions of other rows.
+                    each.put("commit", call(segment, "lastCommitFileModificationTimestamp"));
                 } else if (isOurs(plan)) {
                     each.putAll((Map) ((Supplier) ((LogicalRelation) plan).relation()).get());
                 } else {
