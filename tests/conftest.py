@@ -7,6 +7,7 @@ import importlib.util
 import os
 import shutil
 import signal
+import tempfile
 import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from hypothesis import settings
 
 from tests import classes, corpora, turns
 from tests.jvm import LAUNCHER, SHORT_LIVED
+from tests.memory import place_in_memory
 from tests.strategies import MORE
 
 if TYPE_CHECKING:
@@ -31,6 +33,12 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # What a test replaces in this process, a worker process would not have.
 os.environ.setdefault("VARIANTLAKE_PROCESSES", "0")
+
+# For the processes as well that tests start; those of `pytest -n` have it from the first one.
+if memory := place_in_memory():
+    os.environ.setdefault("TMPDIR", memory)
+    os.environ.setdefault("SPARK_LOCAL_DIRS", memory)
+    tempfile.tempdir = None  # asked for before
 
 # For processes that start a Spark of their own.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED)
