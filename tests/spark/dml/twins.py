@@ -13,7 +13,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 import variantlake as vl
-from tests.spark.layouts import rows
+from tests.spark.layouts import UNADAPTED, changed, rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -71,7 +71,8 @@ class Twins:
 
     def _agree(self, text: str, by_delta: bool) -> None:
         before = self._table().version
-        right, _ = _answer(lambda: self.spark.sql(text.format(t=self.theirs)))
+        with changed(self.spark, UNADAPTED):
+            right, _ = _answer(lambda: self.spark.sql(text.format(t=self.theirs)))
         ours, error = _answer(lambda: self.lake.sql(text.format(t=self.ours)))
         assert ours == right, f"{text}\n{error}"
         table = self._table()
@@ -96,8 +97,9 @@ class Twins:
             for number, name in enumerate((self.ours, self.theirs))
         )
         found, right = sides = Counter[str](), Counter[str]()
-        for number, *row in self.spark.sql(query).collect():
-            sides[number][repr(row)] += 1
+        with changed(self.spark, UNADAPTED):
+            for number, *row in self.spark.sql(query).collect():
+                sides[number][repr(row)] += 1
         assert found == right, f"{text}\nmissing {right - found}, wrong {found - right}"
 
     def same_by_us(self) -> None:

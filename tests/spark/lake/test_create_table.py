@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import pytest
 from pyspark.sql.types import VariantVal
 
 import variantlake as vl
-from tests.spark.layouts import changed
+from tests.spark.layouts import UNADAPTED, changed
 from variantlake.errors import (
     CommitConflict,
     InvalidQuery,
@@ -23,7 +24,7 @@ from variantlake.spark.lake import Lake, connect
 from variantlake.spark.load.append import append
 
 if TYPE_CHECKING:
-    from pyspark.sql import Row, SparkSession
+    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
@@ -73,7 +74,8 @@ def pair(delta_spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) ->
         lake.sql(statement.format(t=f"delta.`{ours}`"))
         text = statement.format(t="beside_ours")
         place = f"USING delta LOCATION '{theirs}'"
-        delta_spark.sql(text.replace("USING delta", place) if "CREATE TABLE" in text else text)
+        with changed(delta_spark, UNADAPTED):
+            delta_spark.sql(text.replace("USING delta", place) if "CREATE TABLE" in text else text)
     delta_spark.sql("DROP TABLE beside_ours")
     return ours, theirs
 
@@ -97,7 +99,7 @@ def test_the_history_is_that_of_delta_spark(pair: tuple[Path, Path]) -> None:
     assert ours[-7][0] == "CREATE OR REPLACE TABLE AS SELECT"
 
 
-def _shown(row: Row) -> str:
+def _shown(row: Sequence[Any]) -> str:
     """A row, its Variants by their JSON."""
     return str([each.toJson() if isinstance(each, VariantVal) else each for each in row])
 
@@ -115,13 +117,15 @@ def test_all_versions_have_the_rows_and_columns_of_delta_spark(
         partitions = [table.snapshot.metadata.partition_columns for table in tables]
         assert partitions[0] == partitions[1]
         assert tables[0].snapshot.metadata.description == tables[1].snapshot.metadata.description
-        rows = [
-            delta_spark.sql(f"SELECT * FROM delta.`{path}` VERSION AS OF {version}").collect()
-            for path in pair
-        ]
-        shown = [sorted(map(_shown, found)) for found in rows]
+        both = " UNION ALL ".join(
+            f"SELECT {at} AS __of, * FROM delta.`{path}` VERSION AS OF {version}"
+            for at, path in enumerate(pair)
+        )
+        with changed(delta_spark, UNADAPTED):
+            rows = delta_spark.sql(both).collect()
+        shown = [sorted(_shown(row[1:]) for row in rows if row[0] == at) for at in (0, 1)]
         assert shown[0] == shown[1], version
-        assert tables[0].scan().count() == len(rows[0])
+        assert tables[0].scan().count() == len(shown[0])
 
 
 def test_rows_stay_tracked_and_ids_go_on(pair: tuple[Path, Path]) -> None:

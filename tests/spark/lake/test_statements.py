@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import variantlake as vl
-from tests.spark.layouts import changed, rows
+from tests.spark.layouts import UNADAPTED, changed, rows
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.errors import (
     CommitConflict,
@@ -53,7 +53,8 @@ class Twins:
     folder: Path
 
     def theirs(self, text: str) -> DataFrame:
-        return self.spark.sql(text.format(t=f"delta.`{self.folder / 'theirs'}`"))
+        with changed(self.spark, UNADAPTED):
+            return self.spark.sql(text.format(t=f"delta.`{self.folder / 'theirs'}`"))
 
     def ours(self, text: str) -> DataFrame:
         return self.lake.sql(text.format(t="own.t"))

@@ -45,8 +45,8 @@ SETTING = pushed_aggregates.MIN_BYTES_SETTING
 DRIVER = pushed_aggregates.DRIVER_BYTES_SETTING
 
 
-EITHER = ({DRIVER: "0"}, {DRIVER: "1000000000"})
-"""Tasks group, and the driver does."""
+EITHER = ({DRIVER: "0"}, {DRIVER: "1000000000", **INTERPRETED})
+"""Tasks group, and the driver does. What Spark merges of the groups it compiles the first time."""
 
 
 class Pushed(Judged):
