@@ -472,7 +472,7 @@ MUTATIONS = (
     ),
     Mutation(
         40, "Spark gets rows in the order of files",
-        "in_spark_order", "return _variants(array)", "return array",
+        "in_spark_order", "return map_leaves(array, _ordered, whole)", "return array",
     ),
     Mutation(
         40, "files do not say in which order their keys are",

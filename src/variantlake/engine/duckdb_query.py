@@ -94,7 +94,7 @@ _THEIRS = pa.struct([VARIANT_TYPE.field(0), VARIANT_TYPE.field(1).with_nullable(
 
 
 def _type(kind: pa.DataType) -> pa.DataType:
-    return map_types(kind, lambda leaf: VARIANT_TYPE if leaf == _THEIRS else leaf, _THEIRS)
+    return map_types(kind, lambda leaf: VARIANT_TYPE if leaf == _THEIRS else leaf, _THEIRS.equals)
 
 
 def _with_whole_variants(array: AnyArray) -> AnyArray:
@@ -106,7 +106,7 @@ def _with_whole_variants(array: AnyArray) -> AnyArray:
         parts = [part.fill_null(b"") for part in leaf.flatten()]
         return pa.StructArray.from_arrays(parts, fields=list(VARIANT_TYPE), mask=leaf.is_null())
 
-    return map_leaves(array, whole, _THEIRS)
+    return map_leaves(array, whole, _THEIRS.equals)
 
 
 class _Watched(ArrowStream):

@@ -286,7 +286,7 @@ def _prompt_cell(value: Any) -> str:
 
 
 def _holds_variants(kind: pa.DataType) -> bool:
-    return map_types(kind, _text_type, VARIANT_TYPE) != kind
+    return map_types(kind, _text_type, VARIANT_TYPE.equals) != kind
 
 
 def _python_values(column: Any) -> list[Any]:
@@ -335,7 +335,9 @@ class JsonStream(ArrowStream):
         """The Arrow schema of the result."""
         return pa.schema(
             [
-                pa.field(each.name, map_types(each.type, _text_type, VARIANT_TYPE), each.nullable)
+                pa.field(
+                    each.name, map_types(each.type, _text_type, VARIANT_TYPE.equals), each.nullable
+                )
                 for each in self.rows.schema
             ]
         )
@@ -344,7 +346,9 @@ class JsonStream(ArrowStream):
         """The rows in batches."""
         for batch in self.rows.to_batches():
             columns = [
-                column if column.type == wanted.type else map_leaves(column, _text, VARIANT_TYPE)
+                column
+                if column.type == wanted.type
+                else map_leaves(column, _text, VARIANT_TYPE.equals)
                 for column, wanted in zip(batch.columns, self.schema, strict=True)
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=self.schema)

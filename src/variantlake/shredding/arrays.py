@@ -160,30 +160,32 @@ def map_array(arrow: pa.DataType, offsets: Any, parts: list[AnyArray], nulls: An
 
 
 def map_leaves(
-    array: Any, change: Callable[[AnyArray], AnyArray], leaf: pa.DataType | None = None
+    array: Any,
+    change: Callable[[AnyArray], AnyArray],
+    is_leaf: Callable[[pa.DataType], bool] = lambda _: False,
 ) -> AnyArray:
     """Apply `change` to the leaves of an array, in order; it may change their type, too.
 
-    Arrays of the type `leaf` are leaves as a whole.
+    Arrays of a type for which `is_leaf` holds are leaves as a whole.
     """
-    if array.type == leaf:
+    if is_leaf(array.type):
         return change(array)
     if isinstance(array, pa.StructArray):
         # Flattened, so that values below a null group are null.
-        children = [map_leaves(child, change, leaf) for child in array.flatten()]
+        children = [map_leaves(child, change, is_leaf) for child in array.flatten()]
         fields = members(array.type)
         fields = [f.with_type(child.type) for f, child in zip(fields, children, strict=True)]
         return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
     if isinstance(array, pa.MapArray):
         offsets, elements = offsets_of(array)
-        parts = struct_of(map_leaves(elements, change, leaf)).flatten()
+        parts = struct_of(map_leaves(elements, change, is_leaf)).flatten()
         key, item = array.type.key_field, array.type.item_field
         pairs = map_type(key.with_type(parts[0].type), item.with_type(parts[1].type))
         return map_array(pairs, offsets, parts, array.is_null())
     if is_list(array.type):
         lists = list_of(array)
         offsets, elements = offsets_of(lists)
-        inside = map_leaves(elements, change, leaf)
+        inside = map_leaves(elements, change, is_leaf)
         kind = pa.list_(element_field(lists.type).with_type(inside.type))
         return list_array(kind, offsets, inside, lists.is_null())
     return change(array)
@@ -192,14 +194,14 @@ def map_leaves(
 def map_types(
     arrow: pa.DataType,
     change: Callable[[pa.DataType], pa.DataType],
-    leaf: pa.DataType | None = None,
+    is_leaf: Callable[[pa.DataType], bool] = lambda _: False,
 ) -> pa.DataType:
     """Return the type of `map_leaves` for arrays of a type; `change` is that of leaf types."""
 
     def below(field: AnyField) -> AnyField:
-        return field.with_type(map_types(field.type, change, leaf))
+        return field.with_type(map_types(field.type, change, is_leaf))
 
-    if arrow == leaf:
+    if is_leaf(arrow):
         return change(arrow)
     if isinstance(arrow, pa.StructType):
         return pa.struct(list(map(below, arrow)))

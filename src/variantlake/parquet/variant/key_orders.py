@@ -14,15 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from variantlake.encoding.key_order import in_utf16_order, orders_may_differ
-from variantlake.shredding.arrays import (
-    AnyArray,
-    bytes_of,
-    list_array,
-    list_of,
-    map_array,
-    offsets_of,
-    struct_of,
-)
+from variantlake.shredding.arrays import AnyArray, bytes_of, map_leaves, struct_of
 from variantlake.shredding.layout import METADATA, VALUE, is_list, is_struct, is_variant_type
 
 
@@ -38,24 +30,14 @@ def may_differ(metadata: AnyArray) -> bool:
 
 def in_spark_order(array: AnyArray) -> AnyArray:
     """Put the objects of all Variants in Spark's order; keeps the array's type."""
-    if is_variant_type(array.type):
-        return _variants(array)
-    if not _has_variants(array.type):
+    # A column without Variants is a leaf as a whole.
+    whole = lambda arrow: is_variant_type(arrow) or not _has_variants(arrow)
+    return map_leaves(array, _ordered, whole)
+
+
+def _ordered(array: AnyArray) -> AnyArray:
+    if not is_variant_type(array.type):
         return array
-    if isinstance(array, pa.MapArray):
-        offsets, pairs = offsets_of(array)
-        parts = [in_spark_order(part) for part in struct_of(pairs).flatten()]
-        return map_array(array.type, offsets, parts, array.is_null())
-    if is_list(array.type):
-        offsets, elements = offsets_of(list_of(array))
-        return list_array(array.type, offsets, in_spark_order(elements), array.is_null())
-    group = struct_of(array)
-    fields = [group.type.field(place) for place in range(group.type.num_fields)]
-    changed = [in_spark_order(group.field(place)) for place in range(len(fields))]
-    return pa.StructArray.from_arrays(changed, fields=fields, mask=_nulls(group))
-
-
-def _variants(array: AnyArray) -> AnyArray:
     group = struct_of(array)
     metadata = group.field(METADATA)
     if not may_differ(metadata):
@@ -68,11 +50,8 @@ def _variants(array: AnyArray) -> AnyArray:
     fields = [group.type.field(place) for place in range(group.type.num_fields)]
     parts = {METADATA: metadata, VALUE: pa.array(values, group.type.field(VALUE).type)}
     arrays = [parts[field.name] for field in fields]
-    return pa.StructArray.from_arrays(arrays, fields=fields, mask=_nulls(group))
-
-
-def _nulls(group: pa.StructArray) -> Any:
-    return group.is_null() if group.null_count else None
+    nulls = group.is_null() if group.null_count else None
+    return pa.StructArray.from_arrays(arrays, fields=fields, mask=nulls)
 
 
 @cache
