@@ -1,4 +1,4 @@
-"""Cut a stream into batches by the number of items or by their total size."""
+"""Cut a stream into batches by the number of items or by their total size, or after some rows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TypeVar
 
+import pyarrow as pa
+
 T = TypeVar("T")
+Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
 
 
 def batched(items: Iterable[T], size: int) -> Iterator[tuple[T, ...]]:
@@ -34,3 +37,12 @@ def packed(
         total += size(item)
     if batch:
         yield tuple(batch)
+
+
+def first_rows(pieces: Iterable[Rows], limit: int) -> Iterator[Rows]:
+    """Yield the first `limit` rows of some pieces, and read no piece beyond them."""
+    for piece in pieces if limit else ():
+        yield piece.slice(0, limit)
+        limit -= piece.num_rows
+        if limit <= 0:
+            return

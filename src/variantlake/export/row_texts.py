@@ -60,7 +60,7 @@ def json_texts(name: str, column: Any) -> Texts:
     """The values of a column as JSON, NULL as `null`. Raises as `texts`."""
     kind = column.type
     if pa.types.is_nested(kind) and not is_variant_type(kind):
-        return pa.array(_nested(name, column), _TEXT)
+        return pa.array(value_texts(name, column), _TEXT)
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         coded = _each(raws_of(column), lambda raw: base64.b64encode(raw).decode())
         found = _in_quotes(coded)
@@ -157,7 +157,8 @@ def _check_utf8(name: str, column: Any) -> None:
         raise
 
 
-def _nested(name: str, column: Any) -> list[str]:
+def value_texts(name: str, column: Any) -> list[str]:
+    """The Python values of a column as JSON. Raises as `texts`."""
     found = []
     for row, value in enumerate(python_values(name, column)):
         try:

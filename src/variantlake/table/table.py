@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import (
     TYPE_CHECKING,
@@ -24,6 +24,7 @@ from typing import (
 
 import pyarrow as pa
 
+from variantlake.batches import first_rows
 from variantlake.delta.actions.actions import Protocol
 from variantlake.delta.actions.commit_properties import (
     CommitProperties,
@@ -880,7 +881,7 @@ class Table(AllRows):
         check_limit(limit)
         pieces = list_loads(self.snapshot, name=name, file=file, state=state)
         if limit is not None:
-            pieces = _limited(pieces, limit)
+            pieces = first_rows(pieces, limit)
         return pa.concat_tables([LOADS.empty_table(), *pieces])
 
     @_writes
@@ -2371,12 +2372,3 @@ def _names(given: str | Sequence[str] | None) -> Sequence[str]:
     if isinstance(names, Sequence) and all(isinstance(name, str) for name in names):
         return names
     raise InvalidValue(f"columns are named by text or a list of it, not {given!r:.60}")
-
-
-def _limited(pieces: Iterator[pa.Table], limit: int) -> Iterator[pa.Table]:
-    left = limit
-    for piece in pieces:
-        if left <= 0:
-            return
-        yield piece.slice(0, left)
-        left -= piece.num_rows

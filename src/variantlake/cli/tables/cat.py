@@ -13,6 +13,7 @@ import pyarrow as pa
 import typer
 
 import variantlake as vl
+from variantlake.batches import first_rows
 from variantlake.cli.terminal.formats import (
     OutputFormatOption,
     OutputOption,
@@ -90,13 +91,9 @@ def cat(
     # On a terminal, the rows show the progress.
     with nullcontext(_silent) if sys.stdout.isatty() else rows_of_files() as shown:
         found = batches(source, column, variant or [], shown, where=where, at=(version, timestamp))
-        for batch in found:
+        for batch in first_rows(found, left):
             bare = not as_json and batch.num_columns == 1
-            lines = json_lines(batch.slice(0, left), bare=bare)
-            print_json_lines(lines)
-            left -= batch.num_rows
-            if left <= 0:
-                break
+            print_json_lines(json_lines(batch, bare=bare))
 
 
 def _silent(_: str) -> OnProgress | None:

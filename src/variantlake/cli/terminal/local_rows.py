@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
+from variantlake.batches import first_rows
 from variantlake.export.row_texts import json_lines, texts
 from variantlake.scan.arrow_stream import ArrowStream
 from variantlake.shredding.layout import VARIANT_TYPE
@@ -27,13 +28,8 @@ class CutRows(ArrowStream):
         return self._schema
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the batches, and cut the last one."""
-        left = self._limit
-        for batch in self._batches if left else ():
-            yield batch.slice(0, left)
-            left -= batch.num_rows
-            if left <= 0:
-                return
+        """Return the batches, and cut the last one."""
+        return first_rows(self._batches, self._limit)
 
 
 class LocalRows:

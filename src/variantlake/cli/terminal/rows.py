@@ -8,8 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from variantlake.errors import VariantLakeError
-from variantlake.export.row_texts import nested_text, python_values
+from variantlake.export.row_texts import value_texts
 from variantlake.parquet.read.json_column import to_json as to_json_column
 from variantlake.shredding.layout import is_variant_type
 
@@ -36,14 +35,6 @@ def json_texts(name: str, column: pa.Array[Any]) -> list[str]:
     """Write the rows of a column as JSON. Raises as `json_lines`."""
     if is_variant_type(column.type):
         return [text or "null" for text in to_json_column(column).to_pylist()]
-    values = python_values(name, column)
     if pa.types.is_integer(column.type):
-        return ["null" if value is None else str(value) for value in values]
-    texts = []
-    for row, value in enumerate(values):
-        try:
-            texts.append(nested_text(value, column.type))
-        except VariantLakeError as error:
-            error.row = row
-            raise
-    return texts
+        return ["null" if value is None else str(value) for value in column.to_pylist()]
+    return value_texts(name, column)
