@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import enum
 import functools
 import importlib
@@ -202,7 +203,10 @@ CommitPropertyOption = Annotated[
 
 
 def _with_common_options(command: Callable[..., None], *, commits: bool) -> Callable[..., None]:
-    """Add the common options to a command, in its signature, where typer finds them."""
+    """Add the common options to a command, in its signature, where typer finds them.
+
+    A parameter that is a dataclass of options is replaced by these options.
+    """
     # Imported here, because they load rich.
     from variantlake.cli.terminal.configuration import reach_buckets
     from variantlake.cli.terminal.logs import logged
@@ -229,17 +233,33 @@ def _with_common_options(command: Callable[..., None], *, commits: bool) -> Call
         quiet, verbose = given.pop("quiet"), given.pop("verbose")
         said = _properties(given.pop("commit_property", None) or ())
         with quieted(quiet), logged(-1 if quiet else verbose), committed_with(said):
+            for name, kind in groups.items():
+                options = {each.name: given.pop(each.name) for each in dataclasses.fields(kind)}
+                given[name] = kind(**options)
             command(**given)
 
-    own = inspect.signature(command, eval_str=True)
+    own = list(inspect.signature(command, eval_str=True).parameters.values())
+    groups = {each.name: each.annotation for each in own if _is_group(each.annotation)}
+    alone = [option for each in own for option in _options_of(each)]
     added = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
         for name, (default, kind) in common.items()
     ]
-    signature = own.replace(parameters=[*own.parameters.values(), *added])
+    signature = inspect.Signature([*alone, *added])
     vars(run)["__signature__"] = signature
     run.__annotations__ = {each.name: each.annotation for each in signature.parameters.values()}
     return run
+
+
+def _is_group(kind: Any) -> bool:
+    return isinstance(kind, type) and dataclasses.is_dataclass(kind)
+
+
+def _options_of(parameter: inspect.Parameter) -> Iterable[inspect.Parameter]:
+    """Return the options that a parameter stands for: itself, or those of a dataclass."""
+    if not _is_group(parameter.annotation):
+        return [parameter]
+    return inspect.signature(parameter.annotation, eval_str=True).parameters.values()
 
 
 def _properties(pairs: Iterable[str]) -> dict[str, str] | None:

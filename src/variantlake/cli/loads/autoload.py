@@ -16,32 +16,19 @@ from variantlake.autoloading.options import (
     OnChange,
 )
 from variantlake.autoloading.run import autoload as run_autoload
+from variantlake.cli.loads.writing_options import WritingOptions
 from variantlake.cli.terminal.configuration import located
 from variantlake.cli.terminal.logs import batches_logged
 from variantlake.cli.terminal.options import (
-    ArraysOption,
     ContractOption,
-    FileColumnOption,
     FormatOption,
-    HintsOption,
-    LoadedAtColumnOption,
-    LoadedFileSizeOption,
     MaxBadOption,
-    MaxRowsOption,
-    MergeSchemaOption,
-    NewPropertiesOption,
-    OnDuplicateOption,
-    OrderByOption,
-    PartitionByOption,
     ShreddingOption,
-    UniqueByOption,
     VariantColumnOption,
     YesOption,
     checked_by,
     confirm,
     json_option,
-    properties_of,
-    unique_keywords,
 )
 from variantlake.cli.terminal.output import is_quiet, print_fields, print_json, print_note
 from variantlake.cli.terminal.stopping import stopping
@@ -180,18 +167,7 @@ def autoload(
     ] = None,
     contract: ContractOption = None,
     max_bad: MaxBadOption = None,
-    order_by: OrderByOption = None,
-    unique_by: UniqueByOption = None,
-    on_duplicate: OnDuplicateOption = None,
-    arrays: ArraysOption = False,
-    target_file_size: LoadedFileSizeOption = None,
-    max_rows_per_file: MaxRowsOption = None,
-    partition_by: PartitionByOption = None,
-    file_column: FileColumnOption = None,
-    loaded_at_column: LoadedAtColumnOption = None,
-    hints: HintsOption = None,
-    merge_schema: MergeSchemaOption = False,
-    properties: NewPropertiesOption = None,
+    writing: WritingOptions,
     metrics_file: Annotated[
         str | None,
         typer.Option(
@@ -247,17 +223,7 @@ def autoload(
             mode=None if mode is None else mode.value,
             contract=contract,
             max_bad=max_bad,
-            order_by=order_by or (),
-            **unique_keywords(unique_by, on_duplicate),
-            arrays=arrays,
-            target_file_size=target_file_size,
-            max_rows_per_file=max_rows_per_file,
-            partition_by=partition_by or (),
-            file_column=file_column,
-            loaded_at_column=loaded_at_column,
-            hints=hints,
-            merge_schema=merge_schema,
-            properties=properties_of(properties or []) or None,
+            **writing.keywords(),
         )
     if as_json:
         print_json(result.to_dict())

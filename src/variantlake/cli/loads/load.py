@@ -9,31 +9,18 @@ from typing import Annotated, Any
 import typer
 
 from variantlake.cli.loads.standard_input import with_standard_input
+from variantlake.cli.loads.writing_options import WritingOptions
 from variantlake.cli.terminal.local_spark import load_by
 from variantlake.cli.terminal.options import (
-    ArraysOption,
     ContractOption,
     Engine,
-    FileColumnOption,
     FormatOption,
-    HintsOption,
-    LoadedAtColumnOption,
-    LoadedFileSizeOption,
     LoadEngineOption,
     MaxBadOption,
-    MaxRowsOption,
-    MergeSchemaOption,
-    NewPropertiesOption,
-    OnDuplicateOption,
-    OrderByOption,
-    PartitionByOption,
     ShreddingOption,
     TargetArgument,
-    UniqueByOption,
     VariantColumnOption,
     json_option,
-    properties_of,
-    unique_keywords,
 )
 from variantlake.cli.terminal.output import print_fields, print_json
 from variantlake.cli.terminal.progress import bytes_bar
@@ -79,18 +66,7 @@ def ingest(
             help="A name for this load: a second load with the same name loads nothing.",
         ),
     ] = None,
-    order_by: OrderByOption = None,
-    unique_by: UniqueByOption = None,
-    on_duplicate: OnDuplicateOption = None,
-    arrays: ArraysOption = False,
-    target_file_size: LoadedFileSizeOption = None,
-    max_rows_per_file: MaxRowsOption = None,
-    partition_by: PartitionByOption = None,
-    file_column: FileColumnOption = None,
-    loaded_at_column: LoadedAtColumnOption = None,
-    hints: HintsOption = None,
-    merge_schema: MergeSchemaOption = False,
-    properties: NewPropertiesOption = None,
+    writing: WritingOptions,
     skip_empty: Annotated[
         bool,
         typer.Option(
@@ -130,17 +106,7 @@ def ingest(
                 contract=contract,
                 max_bad=max_bad,
                 load_id=load_id,
-                order_by=order_by or (),
-                **unique_keywords(unique_by, on_duplicate),
-                arrays=arrays,
-                target_file_size=target_file_size,
-                max_rows_per_file=max_rows_per_file,
-                partition_by=partition_by or (),
-                file_column=file_column,
-                loaded_at_column=loaded_at_column,
-                hints=hints,
-                merge_schema=merge_schema,
-                properties=properties_of(properties or []) or None,
+                **writing.keywords(),
                 skip_empty=skip_empty,
             )
 

@@ -14,8 +14,7 @@ from variantlake.cli.terminal.configuration import complete_name, located
 from variantlake.cli.terminal.output import visible
 from variantlake.errors import InvalidValue
 from variantlake.ingest.sources.document_format import DocumentFormat
-from variantlake.units import moment, size_bytes
-from variantlake.writing.options.row_policies import OnDuplicate
+from variantlake.units import moment
 
 
 def checked_by(parse: Callable[[str, object], object]) -> Callable[[str | None], str | None]:
@@ -280,95 +279,3 @@ ContractOption = Annotated[
         show_default=False,
     ),
 ]
-
-OrderByOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="PATH",
-        help="Sort the rows of each file by this shredded path, `$.a.b` (may be repeated).",
-    ),
-]
-
-UniqueByOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="KEY",
-        help="A column or typed path (`event:user.id::string`) that no two rows of the load share, "
-        "nor one of them with a row of the table (may be repeated for a key of several).",
-    ),
-]
-
-OnDuplicateOption = Annotated[
-    OnDuplicate | None,
-    typer.Option(
-        metavar="|".join(OnDuplicate),
-        help="With --unique-by: a row takes the place of the one that has its key (the default; "
-        "of the load's own rows the last one stays), or is left out (the first one stays).",
-        show_default=False,
-    ),
-]
-
-PartitionByOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME[=PATH]",
-        help="A partition column, from a path of the documents (`day=event:ts::date`) or from "
-        "folders (`day=2026-01-31/`) of the sources (may be repeated).",
-    ),
-]
-
-FileColumnOption = Annotated[
-    str | None, typer.Option(metavar="NAME", help="A column for the path of the source.")
-]
-
-LoadedAtColumnOption = Annotated[
-    str | None, typer.Option(metavar="NAME", help="A column for the time of the load.")
-]
-
-ArraysOption = Annotated[
-    bool, typer.Option("--arrays", help="Shred arrays too, if the schema is inferred.")
-]
-
-MaxRowsOption = Annotated[
-    int | None, typer.Option(metavar="N", help="The maximum number of rows of a file.", min=1)
-]
-
-LoadedFileSizeOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SIZE",
-        callback=checked_by(size_bytes),
-        help="The approximate maximum size of a file: bytes, or as in 64MB.",
-        show_default=False,
-    ),
-]
-
-NewPropertiesOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="NAME=VALUE",
-        help="A property of a table that the load creates (may be repeated).",
-        show_default=False,
-    ),
-]
-
-HintsOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="HINTS",
-        help="Paths that must be columns, as in 'user.id BIGINT, output.* DOUBLE'; the table "
-        "keeps them.",
-    ),
-]
-
-MergeSchemaOption = Annotated[
-    bool,
-    typer.Option("--merge-schema", help="Add columns that the table lacks."),
-]
-
-
-def unique_keywords(key: list[str] | None, on_duplicate: OnDuplicate | None) -> Any:
-    """Return the keywords of a load with a key."""
-    found: dict[str, Any] = {} if not key else {"unique_by": key}
-    return found if on_duplicate is None else {**found, "on_duplicate": on_duplicate.value}
