@@ -236,6 +236,97 @@ def find_metadata(
     return fresh
 
 
+@tiny
+def _values_at(data: BytesIn, begin: int, end: int) -> int:
+    """Return where the values of the object at data[begin:end] start.
+
+    Returns -1 if it is not an object, -2 if it is malformed.
+    """
+    header = int64(data[uint64(begin)])
+    if header & 3 != 2:
+        return int64(-1)
+    count_width = int64(4) if header & 64 != 0 else int64(1)
+    ids = begin + 1 + count_width
+    if ids > end:
+        return int64(-2)
+    count = unsigned(data, begin + 1, count_width)
+    return ids + count * (((header >> 4) & 3) + 1) + (count + 1) * (((header >> 2) & 3) + 1)
+
+
+@helper
+def child_at(data: BytesIn, begin: int, end: int, field: int) -> int:
+    """Return where the value of a field of the object data[begin:end] starts.
+
+    Returns -1 if it is not an object or has no such field, -2 if it is malformed.
+    """
+    if begin >= end:
+        return int64(-2)
+    values = _values_at(data, begin, end)
+    if values < 0:
+        return values
+    header = int64(data[uint64(begin)])
+    offset_width = ((header >> 2) & 3) + 1
+    id_width = ((header >> 4) & 3) + 1
+    # A text that was cut short is not to be trusted.
+    if values > end or values + unsigned(data, values - offset_width, offset_width) > end:
+        return int64(-2)
+    count_width = int64(4) if header & 64 != 0 else int64(1)
+    count = unsigned(data, begin + 1, count_width)
+    ids = begin + 1 + count_width
+    offsets = ids + count * id_width
+    for k in range(count):
+        if unsigned(data, ids + k * id_width, id_width) == field:
+            place = values + unsigned(data, offsets + k * offset_width, offset_width)
+            return place if place < end else int64(-2)
+    return int64(-1)
+
+
+@helper
+def put_bound(
+    data: BytesIn, place: int, end: int, row: int, tags: Bytes, values: Int64s, extras: Int64s
+) -> int:
+    """Fill the bound of a row, which is the scalar at data[place:end].
+
+    values gets the place of the bytes of a value that does not fit eight. Returns how many bytes
+    that are, else -1. The tag becomes UNUSUAL or MISSING if there is no scalar.
+    """
+    tags[uint64(row)] = UNUSUAL
+    header = int64(data[uint64(place)])
+    tag, width = header >> 2, int64(0)
+    if header & 3 == 1:
+        tag, width = int64(STRING), header >> 2
+    elif header & 3 != 0 or tag >= WIDTHS.size:
+        tags[uint64(row)] = MISSING
+        return int64(-1)
+    else:
+        width = WIDTHS[uint64(tag)]
+    place += 1
+    if tag == DECIMAL4 or tag == DECIMAL8 or tag == DECIMAL16:
+        extras[uint64(row)] = int64(data[uint64(place)]) if place < end else int64(255)
+        if extras[uint64(row)] > _MAX_SCALE:
+            return int64(-1)
+        place += 1
+        width -= 1
+    elif width < 0:
+        if place + 4 > end:
+            return int64(-1)
+        width = unsigned(data, place, int64(4))
+        place += 4
+    if place + width > end:
+        return int64(-1)
+    tags[uint64(row)] = tag
+    if width > 8 or tag == STRING or tag == BINARY:
+        values[uint64(row)] = place
+        if tag == STRING or tag == BINARY:
+            extras[uint64(row)] = width
+        return width
+    value = unsigned(data, place, width)
+    if width > 0 and width < 8 and value >> (8 * width - 1) != 0:
+        value -= int64(1) << (8 * width)
+    values[uint64(row)] = value
+    return int64(-1)
+
+
 @helper
 def _find_child(
     text: Bytes, start: int, begin: int, size: int, field: int, scratch: Bytes, digits: Int64s
@@ -249,26 +340,12 @@ def _find_child(
         or begin + 2 > size
     ):
         return int64(-2)
-    header = int64(scratch[uint64(begin)])
-    if header & 3 != 2:
-        return int64(-1)
-    offset_width = ((header >> 2) & 3) + 1
-    id_width = ((header >> 4) & 3) + 1
-    count_width = int64(4) if header & 64 != 0 else int64(1)
-    if begin + 1 + count_width > size:
+    values = _values_at(scratch, begin, size)
+    if values < 0:
+        return values
+    if not _decode(text, start, begin, values, size, scratch, digits):
         return int64(-2)
-    count = unsigned(scratch, begin + 1, count_width)
-    ids = begin + 1 + count_width
-    offsets = ids + count * id_width
-    values = offsets + (count + 1) * offset_width
-    if not _decode(text, start, ids, values, size, scratch, digits):
-        return int64(-2)
-    if values + unsigned(scratch, values - offset_width, offset_width) > size:
-        return int64(-2)  # The text was cut short: do not trust the rest.
-    for k in range(count):
-        if unsigned(scratch, ids + k * id_width, id_width) == field:
-            return values + unsigned(scratch, offsets + k * offset_width, offset_width)
-    return int64(-1)
+    return child_at(scratch, begin, size, field)
 
 
 @entry
@@ -308,49 +385,19 @@ def find_bounds(
             text, start, place, min(place + 20, size), size, scratch, digits
         ):
             continue
-        if place >= size:
+        width = put_bound(scratch, place, size, row, tags, values, extras)
+        if width < 0:
             continue
-        header = int64(scratch[uint64(place)])
-        tag, width = header >> 2, int64(0)
-        if header & 3 == 1:
-            tag, width = int64(STRING), header >> 2
-        elif header & 3 != 0 or tag >= WIDTHS.size:
-            tags[uint64(row)] = MISSING
+        data, used = values[uint64(row)], state[0]
+        if not _decode(text, start, data, data + width, size, scratch, digits):
+            tags[uint64(row)] = UNUSUAL
             continue
-        else:
-            width = WIDTHS[uint64(tag)]
-        data = place + 1
-        if tag == DECIMAL4 or tag == DECIMAL8 or tag == DECIMAL16:
-            extras[uint64(row)] = int64(scratch[uint64(data)]) if data < size else int64(255)
-            if extras[uint64(row)] > _MAX_SCALE:
-                continue
-            data += 1
-            width -= 1
-        elif width < 0:
-            if data + 4 > size:
-                continue
-            width = unsigned(scratch, data, int64(4))
-            data += 4
-        if data + width > size:
-            continue
-        if width <= 8 and tag != STRING and tag != BINARY:
-            value = unsigned(scratch, data, width)
-            if width > 0 and width < 8 and value >> (8 * width - 1) != 0:
-                value -= int64(1) << (8 * width)
-            values[uint64(row)] = value
-        else:
-            if not _decode(text, start, data, data + width, size, scratch, digits):
-                continue
-            used = state[0]
-            if used + width > int64(arena.size):
-                return int64(row)
-            for k in range(width):
-                arena[uint64(used + k)] = scratch[uint64(data + k)]
-            values[uint64(row)] = used
-            if tag == STRING or tag == BINARY:
-                extras[uint64(row)] = width
-            state[0] = used + width
-        tags[uint64(row)] = tag
+        if used + width > int64(arena.size):
+            return int64(row)
+        for k in range(width):
+            arena[uint64(used + k)] = scratch[uint64(data + k)]
+        values[uint64(row)] = used
+        state[0] = used + width
     return rows
 
 
