@@ -141,7 +141,7 @@ def move_column(snapshot: Snapshot, column: str, *, after: str | None = None) ->
     before = None if after is None else _sibling(snapshot.schema, path, after)
     schema = moved_field(snapshot.schema, path, before)
     position = "FIRST" if before is None else f"AFTER {before}"
-    return _change_column(snapshot, path, schema, position=position)
+    return change_column(snapshot, path, schema, position=position)
 
 
 def set_default(snapshot: Snapshot, column: str, expression: str | None) -> Changes:
@@ -173,7 +173,7 @@ def set_not_null(snapshot: Snapshot, column: str, *, not_null: bool) -> Changes:
     if is_identity(field_at(snapshot.schema, path)):
         raise UnsupportedFeature(f"column {shown_path(path)} is an identity column")
     schema = with_field(snapshot.schema, path, lambda field: replace(field, nullable=not not_null))
-    changes = _change_column(snapshot, path, schema, features=["invariants"] if not_null else [])
+    changes = change_column(snapshot, path, schema, features=["invariants"] if not_null else [])
     if not not_null:
         return changes
     return replace(changes, reads=whole_table, serializable=True)
@@ -349,7 +349,7 @@ class _Draft:
         return metadata_changes(self.snapshot, operation, metadata, protocol, parameters)
 
 
-def _change_column(
+def change_column(
     snapshot: Snapshot,
     path: FieldPath,
     schema: StructType,
@@ -379,7 +379,7 @@ def _with_metadata(snapshot: Snapshot, column: str, key: str, value: str | None)
     schema = with_field(snapshot.schema, path, changed)
     check_schema(schema, snapshot.partition_columns, snapshot.metadata.configuration)
     needed = ["allowColumnDefaults"] if "allowColumnDefaults" in needed_features(schema, {}) else []
-    return _change_column(snapshot, path, schema, features=needed)
+    return change_column(snapshot, path, schema, features=needed)
 
 
 def _field(schema: StructType, column: str) -> FieldPath:

@@ -37,6 +37,7 @@ from variantlake.delta.schema.table_schema import (
     spark_name,
 )
 from variantlake.delta.transaction.alter_columns import (
+    change_column,
     described_column,
     metadata_changes,
 )
@@ -214,14 +215,9 @@ def _declared(snapshot: Snapshot, path: FieldPath, wanted: DataType) -> Changes:
         path,
         lambda field: with_declaration(replace(field, type=plain_type(wanted)), wanted),
     )
-    metadata = replace(snapshot.metadata, schema_string=schema.to_json())
-    field = field_at(schema, path)
-    described = described_column(path, field.type, nullable=field.nullable, metadata=field.metadata)
-    parameters = {"column": orjson.dumps(described).decode()}
     before = needed_features(snapshot.schema, snapshot.properties)
     features = [f for f in needed_features(schema, snapshot.properties) if f not in before]
-    protocol = extended_protocol(snapshot.protocol, features)
-    return metadata_changes(snapshot, "CHANGE COLUMN", metadata, protocol, parameters)
+    return change_column(snapshot, path, schema, features=features)
 
 
 def _advice(type_: DataType) -> str:
