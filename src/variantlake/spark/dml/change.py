@@ -69,8 +69,8 @@ class Statement:
 
     `rows` returns the query of the changed rows for a snapshot. `multiple`: several source rows may
     match one row of the table. `finds` tells whether the change would have found a row in another
-    writer's file. `updates` and `inserts` tell whether the statement may do so. `evolved` returns
-    the table with the columns that the change adds, None if it adds none.
+    writer's file, `inserts` whether the statement may insert rows. `evolved` returns the table with
+    the columns that the change adds, None if it adds none.
     """
 
     operation: str
@@ -78,7 +78,6 @@ class Statement:
     rows: Callable[[Snapshot, Runner, Resolve], RowsText]
     finds: Callable[[Snapshot, AddFile], bool]
     multiple: bool = True
-    updates: bool = False
     inserts: bool = False
     args: Any = None
     evolved: Callable[[Snapshot, Runner, Resolve], Evolution | None] | None = None

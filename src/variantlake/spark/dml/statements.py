@@ -82,7 +82,6 @@ def statement_of(
         {"predicate": "[]" if updates and not parsed.where else predicate_parameter(parsed.where)},
         rows,
         finds_of(parsed.target, parsed.where),
-        updates=updates,
         args=args,
     )
 
@@ -140,7 +139,6 @@ def _merge(spark: SparkSession, parsed: MergeText, args: Any, *, ansi: bool) -> 
         # As in Delta Spark, several source rows may match one row if the only matched clause is an
         # unconditional DELETE, or if the MERGE only inserts.
         multiple=not others or matched == [("delete", None)],
-        updates=any(each.then == "update" for each in parsed.clauses),
         inserts=any(each.then == "insert" for each in parsed.clauses),
         args=args,
         evolved=evolved if parsed.evolves else None,
