@@ -11,8 +11,10 @@ from sqlglot import exp
 from variantlake.errors import InvalidQuery
 from variantlake.expressions.casts.permitted import explicit_cast, tried_cast
 from variantlake.expressions.columns import Columns
-from variantlake.expressions.functions.from_sqlglot import Read, only, read_function
-from variantlake.expressions.functions.signatures import call, zoned
+from variantlake.expressions.functions.from_sqlglot import read_function
+from variantlake.expressions.functions.nodes import Read, only
+from variantlake.expressions.functions.signatures import call
+from variantlake.expressions.functions.time_signatures import zoned
 from variantlake.expressions.literals import DAY, coerced, constant, type_name
 from variantlake.expressions.tree import (
     Aggregate,

@@ -37,6 +37,7 @@ _TYPES = {
     exp.DType.DOUBLE: "double",
     exp.DType.BOOLEAN: "boolean",
     exp.DType.DATE: "date",
+    exp.DType.TIMESTAMP: "timestamp",
     exp.DType.TIMESTAMPTZ: "timestamp",
     exp.DType.TIMESTAMPNTZ: "timestamp_ntz",
     exp.DType.BINARY: "binary",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, ClassVar, Self
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.parsers.databricks import DatabricksParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from variantlake.quoting import Parts
@@ -18,6 +19,32 @@ Span = tuple[int, int]
 
 
 _DIALECT = sqlglot.Dialect.get_or_raise("databricks")
+
+
+def _keeping(build: Callable[..., exp.Expr]) -> Callable[..., exp.Expr]:
+    """Keep the number of arguments, and the letters of a format as they are written."""
+    takes_dialect = "dialect" in build.__code__.co_varnames  # sqlglot asks so, too
+
+    def kept(arguments: list[Any], dialect: sqlglot.Dialect) -> exp.Expr:
+        count = len(arguments)
+        pattern = arguments[1] if count > 1 else exp.Literal.string("yyyy-MM-dd HH:mm:ss")
+        is_text = isinstance(pattern, exp.Literal) and pattern.is_string
+        more = {"dialect": dialect} if takes_dialect else {}
+        node = build(arguments, **more)
+        node.meta.update(arguments=count, format=pattern.name if is_text else None)
+        return node
+
+    return kept
+
+
+class _Parser(DatabricksParser):
+    """sqlglot's, whose trees do not tell some functions of Spark from others."""
+
+    FUNCTIONS: ClassVar = DatabricksParser.FUNCTIONS | {
+        name: _keeping(DatabricksParser.FUNCTIONS[name])
+        for name in ("DATE_FORMAT", "FROM_UNIXTIME", "DATEDIFF", "DATE_DIFF")
+    }
+
 
 NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 TEXTS = (TokenType.STRING, TokenType.RAW_STRING, TokenType.HEX_STRING)
@@ -104,7 +131,7 @@ def parse_text(text: str) -> exp.Expr:
     # After each of these, sqlglot parses all that follows twice.
     if _joins_without_condition(tokens) > _MOST_JOINS:
         raise sqlglot.errors.ParseError(f"more than {_MOST_JOINS} JOINs have no ON of their own")
-    trees = [tree for tree in _DIALECT.parser().parse(tokens, text) if tree is not None]
+    trees = [tree for tree in _Parser(dialect=_DIALECT).parse(tokens, text) if tree is not None]
     if not trees:
         raise sqlglot.errors.ParseError("the text says nothing")
     return trees[0] if len(trees) == 1 else exp.Block(expressions=trees)

@@ -12,7 +12,7 @@ import pytest
 
 import variantlake as vl
 from variantlake.delta.schema.ddl import parse_table_ddl
-from variantlake.errors import UnsupportedFeature, VariantLakeError
+from variantlake.errors import InvalidQuery, InvalidValue, UnsupportedFeature, VariantLakeError
 from variantlake.expressions.functions.java_patterns import re2_pattern
 from variantlake.quoting import quote_string
 from variantlake.sql.select import QueryText
@@ -83,6 +83,28 @@ CONDITIONS = (
     "try_cast(concat(cast(dt AS STRING), 'T10:00:00Z') AS TIMESTAMP) > ts",
     "lpad(s, 3, 'xy') = 'xya'", "rpad(u, 4, 'é😀') = 'Aé😀é'", "lpad(s, 2) = 'ab'",
     "translate(s, 'abcb', 'xy') = 'xy%'", "rpad(s, -1, 'x') = ''",
+    "substring_index(s, ' ', 1) = 'a'", "substring_index(s, 'b', -1) = '_c'", "hex(s) = '3130'",
+    "hex(k) = 'FFFFFFFFFFFFFFFD'", "md5(s) = md5(u)", "sha1(s) LIKE '0%'",
+    "sha2(s, 256) > sha2(u, 0)",
+    "crc32(s) > 2000000000", "bit_length(s) = 40", "trim(BOTH 'ac' FROM s) = 'b_'",
+    "trim(LEADING 'a' FROM s) = ''", "regexp_extract(s, '(.)b(_)?', 1) = ' '",
+    "regexp_extract(u, '(x)') = ''", "regexp_extract(s, '[a-z]+', 0) = 'abc'",
+    "regexp_replace(s, '[ab]', '<$0>') = '<a>'", "regexp_replace(u, '^(.)e', '$1') = '11\n'",
+    "regexp_count(s, '[a-c]') = 3", "regexp_substr(s, 'z') IS NULL", "split(s, ' ')[0] = 'a'",
+    "try_element_at(split(s, '[ _]'), -1) = 'c'", "get(split(s, '_'), 1) IS NULL",
+    "size(split(s, 'b')) = 2",
+    "array_contains(split(s, '_'), 'c')", "element_at(split(s, 'b'), 1) = 'a'",
+    "date_format(ts, 'yyyy-MM-dd HH:mm:ss.SSSSSS') = '1969-12-31 23:59:59.999999'",
+    "date_format(dt, 'E EEEE d/M/y') = 'Mon Monday 1/1/2024'",
+    "date_format(ts, 'hh a, MMM MMMM') = '10 AM, Feb February'",
+    "date_format(dt, 'DDD D Q') = '060 60 1'",
+    "date_format(ts, \"yy''S ss's'\") = '70\\'0 00s'", "from_unixtime(n) = '1970-01-01 00:00:03'",
+    "from_unixtime(k % 100, 'HH.mm') = '23.59'",
+    "timestampdiff(HOUR, ts, TIMESTAMP'1970-01-01') = 0",
+    "datediff(DAY, dt, ts) = 59", "date_part('week', ts) = 9", "date_from_unix_date(n) > dt",
+    "positive(dec) = 12.34", "typeof(dec) = 'decimal(10,2)'",
+    "typeof(datediff(DAY, dt, dt)) = 'bigint'",
+    "to_timestamp(concat(cast(dt AS STRING), 'T10:00:00Z')) > ts",
 )  # fmt: skip
 PATTERNS = (
     "^ab", "b$", "a.b", "[ab]+", "^[^a]*$", r"\d+", r"\s", r"\S\W", r"[\w-]", r"[\w-.]", "[a-]",
@@ -112,7 +134,13 @@ LEFT_TO_SPARK = (
     "lower(s) = 'z'", "s RLIKE '(?i)a'", "s LIKE u", "greatest(d, f) > 1", "round(f) = 2",
     "cast(ts AS STRING) = '2.00'", "lpad(s, 100000, 'x') = s", "round(d, -1) = 2",
     "dt + INTERVAL 1 YEAR > dt", "repeat(s, n) = s", "repeat(s, 100000000) = s",
-    "replace(s, u, 'x') = s", "last_day(ts) = dt", "round(n, n) = 1",
+    "replace(s, u, 'x') = s", "last_day(ts) = dt", "round(n, n) = 1", "date_format(dt, 'Y') = '1'",
+    "regexp_replace(s, 'a*', '') = s", "regexp_extract(s, '(a|b*)*', 0) = s", "sha2(s, 1) = s",
+    "regexp_replace(s, 'a', '$') = s", "regexp_replace(s, 'a', '$1') = s",
+    "regexp_count(s, '^a') = 1",
+    "regexp_extract(s, '(a)+', 1) = s", "regexp_extract(s, 'a', 1) = s", "split(s, '')[0] = s",
+    "split(s, ',')[n] = s", "size(array(n)) = 1", "regexp_extract(u, 'e.$', 0) = s",
+    "timestampdiff(MONTH, ts, ts) = 0",
 )  # fmt: skip
 
 
@@ -148,6 +176,24 @@ def test_what_a_type_does_not_hold_is_an_error_as_in_spark(
     with pytest.raises(VariantLakeError) as error:
         table.sql(f"SELECT n FROM t WHERE {condition}").to_arrow()
     assert not isinstance(error.value, UnsupportedFeature)
+
+
+@pytest.mark.parametrize("part", ["split(s, 'b')[5]", "element_at(split(s, 'b'), -3)"])
+def test_a_part_that_is_not_there_is_an_error_as_in_spark(
+    spark: SparkSession, table: vl.Table, part: str
+) -> None:
+    with pytest.raises(Exception, match="INVALID_ARRAY_INDEX"):
+        spark.read.format("delta").load(table.uri).selectExpr(part).collect()
+    with pytest.raises(InvalidValue, match="split_at"):
+        table.sql(f"SELECT {part} AS x FROM t").to_arrow()
+    with pytest.raises(InvalidQuery, match="counted from 1"):
+        table.sql("SELECT element_at(split(s, 'b'), 0) AS x FROM t")
+
+
+def test_a_hash_of_a_variant_needs_a_type(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path / "t", "event VARIANT")
+    with pytest.raises(InvalidQuery, match="event:a::string"):
+        table.sql("SELECT md5(event:a) AS x FROM t")
 
 
 @pytest.mark.parametrize("condition", LEFT_TO_SPARK)

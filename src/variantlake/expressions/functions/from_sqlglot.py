@@ -8,14 +8,17 @@ from sqlglot import exp
 
 from variantlake.errors import InvalidQuery
 from variantlake.expressions.casts.permitted import explicit_cast
+from variantlake.expressions.functions.nodes import Read, only, read_args
+from variantlake.expressions.functions.patterns_from_sqlglot import (
+    PARTS_FUNCTIONS,
+    PATTERN_READERS,
+    read_parts,
+)
 from variantlake.expressions.functions.signatures import call
 from variantlake.expressions.literals import DAY, within
 from variantlake.expressions.tree import Expression, Literal, Not
 from variantlake.expressions.typing import NULL, compare, is_null, refused, type_text
 from variantlake.types import Kind, ShreddedType
-
-Read = Callable[..., list[Expression]]
-"""Reads nodes as expressions."""
 
 _BINARY: dict[type[exp.Expression], str] = {
     exp.Add: "add",
@@ -68,10 +71,15 @@ _UNARY: dict[type[exp.Expression], str] = {
     exp.UnixMillis: "unix_millis",
     exp.UnixMicros: "unix_micros",
     exp.UnixDate: "unix_date",
+    exp.DateFromUnixDate: "date_from_unix_date",
+    exp.BitLength: "bit_length",
+    exp.MD5: "md5",
+    exp.SHA: "sha1",
+    exp.Hex: "hex",
 }
 _NAMED = {
     **{name: (name, 1) for name in ("timestamp_micros", "timestamp_millis", "timestamp_seconds")},
-    **{name: (name, 1) for name in ("octet_length", "weekday")},
+    **{name: (name, 1) for name in ("octet_length", "weekday", "crc32")},
     "btrim": ("trim", 1),
     "pmod": ("pmod", 2),
     "regexp": ("rlike", 2),
@@ -96,6 +104,8 @@ def read_function(node: exp.Expression, read: Read) -> Expression:
         if isinstance(node.expression, exp.Interval) or isinstance(node.this, exp.Interval):
             return _moved(node, read)
         _check_bits(node)
+        if isinstance(node, exp.DateDiff) and node.meta.get("arguments") == 3:
+            return _difference(node, read)
         dates = ("unit",) if isinstance(node, exp.DateDiff | exp.TsOrDsAdd) else ()
         only(node, *_HARMLESS, *dates)
         if dates and str(node.args["unit"]).upper() != "DAY":
@@ -120,6 +130,18 @@ def read_function(node: exp.Expression, read: Read) -> Expression:
             return call(_NAMED[name][0], *read(*node.expressions))
         if name == "bround" and 1 <= len(node.expressions) <= 2:
             return call("bround", *read(*node.expressions), *[_ZERO][len(node.expressions) - 1 :])
+        if name == "date_part" and len(node.expressions) == 2:
+            part, moment = node.expressions
+            if not isinstance(part, exp.Literal):
+                raise refused("date_part by other than a constant")
+            return _part(part.name, *read(moment))
+        if name in PARTS_FUNCTIONS and node.expressions:
+            return read_parts(
+                node.expressions[0], PARTS_FUNCTIONS[name], node.expressions[1:], read
+            )
+        if name == "positive" and len(node.expressions) == 1:
+            (operand,) = read(*node.expressions)
+            return call("negate", call("negate", operand))
         if name in ("zeroifnull", "nullifzero") and len(node.expressions) == 1:
             (operand,) = read(*node.expressions)
             return _or_zero(operand) if name == "zeroifnull" else _not_zero(operand)
@@ -141,13 +163,6 @@ def _check_bits(node: exp.Expression) -> None:
     both = isinstance(node, _BITS) and isinstance(node.this, _BITS)
     if both and _BITS.index(type(node.this)) > _BITS.index(type(node)):
         raise refused("bits of several kinds without parentheses")
-
-
-def only(node: exp.Expression, *parts: str) -> None:
-    """Raise UnsupportedFeature for parts of a node other than these."""
-    more = [name for name, value in node.args.items() if value and name not in parts]
-    if more:
-        raise refused(f"{type(node).__name__.upper()} with {more[0].strip('_').upper()}")
 
 
 def _coalesce(node: exp.Expression, read: Read) -> Expression:
@@ -216,16 +231,6 @@ def _right(node: exp.Expression, read: Read) -> Expression:
     return call("substring", text, *(Literal(each, "int") for each in (start, *rest)))
 
 
-def _args(function: str, *names: str) -> Callable[[exp.Expression, Read], Expression]:
-    """Make a reader of nodes that have exactly these arguments."""
-
-    def read_node(node: exp.Expression, read: Read) -> Expression:
-        only(node, *names)
-        return call(function, *read(*(node.args[name] for name in names)))
-
-    return read_node
-
-
 def _replace(node: exp.Expression, read: Read) -> Expression:
     only(node, "this", "expression", "replacement")
     operands = read(node.this, node.expression)
@@ -276,9 +281,10 @@ def _concat_ws(node: exp.Expression, read: Read) -> Expression:
 
 
 def _trim(node: exp.Expression, read: Read) -> Expression:
-    only(node, "this", "position")
+    only(node, "this", "position", "expression")
     sides = {"LEADING": "ltrim", "TRAILING": "rtrim"}
-    return call(sides.get(str(node.args.get("position")), "trim"), *read(node.this))
+    characters = [node.expression] if node.args.get("expression") else []
+    return call(sides.get(str(node.args.get("position")), "trim"), *read(node.this, *characters))
 
 
 def _extreme(node: exp.Expression, read: Read) -> Expression:
@@ -287,11 +293,39 @@ def _extreme(node: exp.Expression, read: Read) -> Expression:
 
 
 def _extracted(node: exp.Expression, read: Read) -> Expression:
-    part = str(node.this).lower()
-    return call(_EXTRACTED.get(part, part), *read(node.expression))
+    return _part(str(node.this), *read(node.expression))
+
+
+def _part(name: str, moment: Expression) -> Expression:
+    """Read a part of a moment by its name, as EXTRACT and `date_part` have it."""
+    return call(_EXTRACTED.get(name.lower(), name.lower()), moment)
 
 
 _EXTRACTED = {"week": "weekofyear", "dow": "dayofweek", "doy": "dayofyear"}
+
+
+def _difference(node: exp.Expression, read: Read) -> Expression:
+    unit = _INTERVALS.get(str(node.args.get("unit")).upper())
+    if unit is None:
+        raise refused(f"the unit {node.args.get('unit')}")
+    return call("timestamp_diff", *read(node.expression, node.this), Literal(unit, "bigint"))
+
+
+def _format(node: exp.Expression, read: Read) -> Expression:
+    """Read `date_format`, or FROM_UNIXTIME, in which a number is seconds."""
+    operand = node.this.this if isinstance(node.this, exp.TimeStrToTime) else node.this
+    (moment,) = read(operand)
+    if isinstance(node, exp.UnixToStr):
+        moment = call("timestamp_seconds", moment)
+    pattern = node.meta.get("format")
+    if pattern is None:
+        raise refused(f"the format {node.args.get('format')}")
+    return call("date_format", moment, Literal(pattern, "string"))
+
+
+def _type_name(node: exp.Expression, read: Read) -> Expression:
+    only(node, "this")
+    return Literal(type_text(*read(node.this)), "string")
 
 
 def _nvl2(node: exp.Expression, read: Read) -> Expression:
@@ -324,6 +358,7 @@ def _truncated(node: exp.Expression, read: Read) -> Expression:
 
 
 _SPECIAL: dict[type[exp.Expression], Callable[[exp.Expression, Read], Expression]] = {
+    **PATTERN_READERS,
     exp.Coalesce: _coalesce,
     exp.If: _if,
     exp.Concat: _concat,
@@ -331,11 +366,11 @@ _SPECIAL: dict[type[exp.Expression], Callable[[exp.Expression, Read], Expression
     exp.Left: _left,
     exp.Right: _right,
     exp.Replace: _replace,
-    exp.StrPosition: _args("locate", "this", "substr"),
-    exp.Repeat: _args("repeat", "this", "times"),
-    exp.SplitPart: _args("split_part", "this", "delimiter", "part_index"),
+    exp.StrPosition: read_args("locate", "this", "substr"),
+    exp.Repeat: read_args("repeat", "this", "times"),
+    exp.SplitPart: read_args("split_part", "this", "delimiter", "part_index"),
     exp.Pad: _padded,
-    exp.Translate: _args("translate", "this", "from_", "to"),
+    exp.Translate: read_args("translate", "this", "from_", "to"),
     exp.ConcatWs: _concat_ws,
     exp.Round: _round,
     exp.SafeDivide: _try_divide,
@@ -346,6 +381,12 @@ _SPECIAL: dict[type[exp.Expression], Callable[[exp.Expression, Read], Expression
     exp.Least: _extreme,
     exp.Nvl2: _nvl2,
     exp.Extract: _extracted,
+    exp.TimestampDiff: _difference,
+    exp.TimeToStr: _format,
+    exp.UnixToStr: _format,
+    exp.SubstringIndex: read_args("substring_index", "this", "delimiter", "count"),
+    exp.SHA2: read_args("sha2", "this", "length"),
+    exp.Typeof: _type_name,
     exp.TimestampTrunc: _truncated,
     exp.DateTrunc: _truncated,
 }

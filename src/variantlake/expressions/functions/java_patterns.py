@@ -1,8 +1,9 @@
 """Translate Java's regular expressions to RE2, where both engines match the same texts.
 
-Only the existence of a match counts, so greedy and reluctant quantifiers are equivalent. Other
-constructs that the engines read differently are refused: word boundaries, flags, look-around, back
-references, possessive quantifiers, Unicode classes, and nested classes.
+Constructs that the engines read differently are refused: word boundaries, flags, look-around, back
+references, possessive quantifiers, Unicode classes, and nested classes. Both engines prefer the
+same one of several matches, but repeat empty ones differently: where the match itself counts and
+not only its existence, patterns that repeat a group that may be empty are refused as well.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ _TOKEN = re.compile(
     r"|(?P<literal>[^\\\[\](){}*+?.^$|])",
     re.ASCII | re.DOTALL,
 )
+_CHARACTERS = ("literal", "escape")
 _NOTHING_BEFORE = frozenset({"", "(", "(?:", "|", "^"})
 """Tokens after which there is nothing for a quantifier to repeat."""
 
@@ -36,20 +38,101 @@ _NOTHING_BEFORE = frozenset({"", "(", "(?:", "|", "^"})
 @lru_cache(maxsize=256)
 def re2_pattern(pattern: str) -> str:
     """Return an RE2 pattern that matches the same texts. Raises UnsupportedFeature if unsure."""
-    parts, place, before = list[str](), 0, ""
+    translated = "".join(text for _, text in _tokens_of(pattern))
+    _matches_empty(translated, pattern)
+    return translated
+
+
+@lru_cache(maxsize=256)
+def re2_of_matches(pattern: str) -> str:
+    """Return an RE2 pattern with the same matches in each text, one after another.
+
+    Raises UnsupportedFeature if unsure, and if a match may be empty.
+    """
+    tokens = _tokens_of(pattern)
+    translated = "".join(text for _, text in tokens)
+    if _matches_empty(translated, pattern):
+        raise _refused_pattern(pattern)
+    _repeated_groups(tokens, pattern)
+    return translated
+
+
+@lru_cache(maxsize=256)
+def re2_of_pieces(pattern: str) -> str:
+    """Return an RE2 pattern as `re2_of_matches`, for functions that forget what they passed.
+
+    Raises UnsupportedFeature as well for `^`, which Arrow then finds after each match.
+    """
+    if ("group", r"\A") in _tokens_of(pattern):
+        raise _refused_pattern(pattern)
+    return re2_of_matches(pattern)
+
+
+@lru_cache(maxsize=256)
+def re2_of_group(pattern: str, group: int) -> str:
+    """Return an RE2 pattern whose only group, which has a name, is this one; 0 is the whole match.
+
+    Raises UnsupportedFeature if unsure, and for a group that is not there or is repeated.
+    """
+    tokens = _tokens_of(pattern)
+    _matches_empty("".join(text for _, text in tokens), pattern)
+    repeated = _repeated_groups(tokens, pattern)
+    opened = [at for at, (kind, text) in enumerate(tokens) if (kind, text) == ("group", "(")]
+    if not 0 <= group <= len(opened) or (group and opened[group - 1] in repeated):
+        raise refused(f"group {group} of the regular expression {pattern!r}")
+    texts = [text for _, text in tokens]
+    for number, at in enumerate(opened, start=1):
+        texts[at] = "(?P<found>" if number == group else "(?:"
+    found = "".join(texts)
+    return found if group else f"(?P<found>{found})"
+
+
+def literal_of(pattern: str) -> str | None:
+    """The one text that a pattern matches, if it has characters alone."""
+    tokens = list(_TOKEN.finditer(pattern))
+    plain = [token[0].removeprefix("\\") for token in tokens if token.lastgroup in _CHARACTERS]
+    is_literal = len(plain) == len(tokens) and not any(token[0][1:].isalpha() for token in tokens)
+    return "".join(plain) if plain and is_literal else None
+
+
+def _tokens_of(pattern: str) -> list[tuple[str, str]]:
+    """The tokens of a pattern: their kinds, and their texts for RE2."""
+    tokens, place, before = list[tuple[str, str]](), 0, ""
     while place < len(pattern):
         token = _TOKEN.match(pattern, place)
         if token is None or (token.lastgroup == "quantifier" and before in _NOTHING_BEFORE):
             raise _refused_pattern(pattern)
         before = token.group()
-        parts.append(_as_re2(str(token.lastgroup), before))
+        kind = str(token.lastgroup)
+        tokens.append((kind, _as_re2(kind, before)))
         place = token.end()
-    translated = "".join(parts)
+    return tokens
+
+
+def _matches_empty(translated: str, pattern: str) -> bool:
+    """Whether RE2 finds a match in an empty text. Raises UnsupportedFeature if it has none."""
     try:
-        pc.match_substring_regex(pa.array([""]), translated)
+        return bool(pc.match_substring_regex(pa.array([""]), translated)[0].as_py())
     except pa.ArrowInvalid:
         raise _refused_pattern(pattern) from None
-    return translated
+
+
+def _repeated_groups(tokens: list[tuple[str, str]], pattern: str) -> set[int]:
+    """The places of all groups that are repeated or lie in a repeated one.
+
+    Raises UnsupportedFeature for a repeated group that may be empty.
+    """
+    repeated, opened = set[int](), list[int]()
+    for place, (kind, text) in enumerate(tokens):
+        if kind == "group" and text.startswith("("):
+            opened.append(place)
+        elif kind == "group" and text == ")":
+            start = opened.pop()
+            if place + 1 < len(tokens) and tokens[place + 1][0] == "quantifier":
+                if _matches_empty("".join(each for _, each in tokens[start : place + 1]), pattern):
+                    raise _refused_pattern(pattern)
+                repeated.update(range(start, place))
+    return repeated
 
 
 def _refused_pattern(pattern: str) -> UnsupportedFeature:

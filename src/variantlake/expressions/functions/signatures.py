@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from decimal import Decimal
-from typing import NamedTuple
 
-import numpy as np
-
-from variantlake.expressions.casts.permitted import explicit_cast
-from variantlake.expressions.functions.java_patterns import re2_pattern
-from variantlake.expressions.functions.times import later_by_months
-from variantlake.expressions.literals import DAY, moment, within
-from variantlake.expressions.tree import Call, Expression, Literal, below
+from variantlake.expressions.functions.java_patterns import (
+    re2_of_group,
+    re2_of_pieces,
+    re2_pattern,
+)
+from variantlake.expressions.functions.patterns import check_replacement
+from variantlake.expressions.functions.time_signatures import (
+    DATE,
+    TIME_SIGNATURES,
+    FunctionSignature,
+    Types,
+    share,
+)
+from variantlake.expressions.tree import Call, Expression, Literal
 from variantlake.expressions.typing import (
     BIGINT,
     BOOLEAN,
@@ -35,9 +41,6 @@ from variantlake.expressions.typing import (
     untyped,
 )
 from variantlake.types import MAX_PRECISION, Kind, ShreddedType
-
-_TIMESTAMP, _DATE = ShreddedType(Kind.TIMESTAMP), ShreddedType(Kind.DATE)
-_TIMESTAMPS = (Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ)
 
 
 def call(function: str, *arguments: Expression) -> Expression:
@@ -74,9 +77,9 @@ def _arithmetic(function: str, arguments: list[Expression]) -> Expression:
 def _of_days(function: str, arguments: list[Expression]) -> Expression | None:
     """Type the sum or difference of a DATE and a number of days; None for other operands."""
     left, right = arguments
-    if function == "add" and type_of(right) == _DATE:
+    if function == "add" and type_of(right) == DATE:
         left, right = right, left
-    if type_of(left) != _DATE or scalar(right).kind not in INT_DIGITS:
+    if type_of(left) != DATE or scalar(right).kind not in INT_DIGITS:
         return None
     return call("date_add", left, right if function == "add" else call("negate", right))
 
@@ -218,11 +221,9 @@ def _case(function: str, arguments: list[Expression]) -> Expression:
 
 
 TRIMS = ("trim", "ltrim", "rtrim")
-UNIX_TIMES = ("unix_micros", "unix_millis", "unix_seconds", "unix_timestamp", "unix_date")
-_Types = Callable[[str, list[Expression]], Expression]
 
 
-def _strings(result: ShreddedType) -> _Types:
+def _strings(result: ShreddedType) -> Types:
     def types(function: str, arguments: list[Expression]) -> Expression:
         arguments = list(map(as_string, arguments))
         for argument in arguments:
@@ -234,7 +235,7 @@ def _strings(result: ShreddedType) -> _Types:
     return types
 
 
-def _with_constants(result: ShreddedType, *kinds: type) -> _Types:
+def _with_constants(result: ShreddedType, *kinds: type) -> Types:
     """Type a function of a string and constants of these types; the last may be left out."""
 
     def types(function: str, arguments: list[Expression]) -> Expression:
@@ -249,182 +250,71 @@ def _with_constants(result: ShreddedType, *kinds: type) -> _Types:
     return types
 
 
-def _regular_expression(function: str, arguments: list[Expression]) -> Expression:
-    found = _with_constants(BOOLEAN, str)(function, arguments)
-    re2_pattern(str(arguments[1].value) if isinstance(arguments[1], Literal) else "")
-    return found
+def _checked(types: Types, check: Callable[..., object]) -> Types:
+    """Type a function whose constants `check` must accept."""
+
+    def checked(function: str, arguments: list[Expression]) -> Expression:
+        found = types(function, arguments)
+        check(*(each.value for each in arguments[1:] if isinstance(each, Literal)))
+        return found
+
+    return checked
 
 
-def _moment(function: str, arguments: list[Expression]) -> Expression:
+def _check_part(pattern: str, *_place: object) -> None:
+    re2_of_pieces(pattern)
+
+
+def _check_digest(bits: int) -> None:
+    if bits not in (0, 224, 256, 384, 512):
+        raise refused(f"a hash of {bits} bits")
+
+
+def _hex(function: str, arguments: list[Expression]) -> Expression:
     (argument,) = arguments
-    if scalar(argument).kind not in INT_DIGITS:
-        raise refused(f"{function} of {scalar(argument).ddl}")
-    return Call(function, (cast(argument, BIGINT),), ShreddedType(Kind.TIMESTAMP))
+    own = type_of(argument)
+    if own is not None and own.kind in INT_DIGITS:
+        return Call(function, (cast(argument, BIGINT),), STRING)
+    return _strings(STRING)(function, arguments)
 
 
-def _since_1970(function: str, arguments: list[Expression]) -> Expression:
-    (argument,) = arguments
-    wanted = _DATE if function == "unix_date" else _TIMESTAMP
-    if scalar(argument) != wanted:
-        raise refused(f"{function} of {scalar(argument).ddl}")
-    return Call(function, (argument,), INT if wanted is _DATE else BIGINT)
-
-
-def _of_day(result: ShreddedType) -> _Types:
-    def types(function: str, arguments: list[Expression]) -> Expression:
-        day = _day_of(arguments[0])
-        if scalar(day) != _DATE:
-            raise refused(f"{function} of {scalar(day).ddl}")
-        return Call(function, (day,), result)
-
-    return types
-
-
-def _months(function: str, arguments: list[Expression]) -> Expression:
-    """Type `add_months` of a DATE or a timestamp, and a number of months."""
-    start, number = _day_of(arguments[0]), arguments[1]
-    own = scalar(start)
-    if own != _DATE and own.kind not in _TIMESTAMPS:
-        raise refused(f"{function} of {own.ddl}")
-    if isinstance(start, Literal) and isinstance(number, Literal) and start.value is not None:
-        unit = DAY if own == _DATE else 1
-        amounts = (np.array([each], np.int64) for each in (_amount(start) * unit, _amount(number)))
-        return Literal(int(later_by_months(*amounts)[0]) // unit, start.type)
-    return Call(function, (start, cast(number, INT)), own)
-
-
-def _part(function: str, arguments: list[Expression]) -> Expression:
-    (argument,) = arguments
-    kind = scalar(argument).kind
-    days = function in DAY_PARTS
-    if kind not in _TIMESTAMPS and not (days and kind is Kind.DATE):
-        raise refused(f"{function} of {scalar(argument).ddl}")
-    return Call(function, (argument,), INT)
-
-
-def _day_function(function: str, arguments: list[Expression]) -> Expression:
-    """Type `date_add` of a DATE and a number of days, or `datediff` of two DATEs."""
-    day, other = (_day_of(each) for each in arguments)
-    wanted = _DATE if function == "datediff" else INT
-    if scalar(day) != _DATE or (scalar(other) != wanted and wanted is _DATE):
-        raise refused(f"{function} of {scalar(day).ddl} and {scalar(other).ddl}")
-    if wanted is INT:
-        if (
-            isinstance(day, Literal)
-            and isinstance(other, Literal)
-            and None not in (day.value, other.value)
-        ):
-            return within(Literal(_amount(day) + _amount(other), "date"), Kind.INT32)
-        return Call(function, (day, cast(other, INT)), _DATE)
-    return Call(function, (day, other), INT)
-
-
-def _day_of(given: Expression) -> Expression:
-    """Return the expression; a constant text becomes a DATE."""
-    if isinstance(given, Literal) and isinstance(given.value, str):
-        return moment(given.value, _DATE, utc=False)
-    return given
-
-
-def _amount(given: Literal) -> int:
-    return int(given.value or 0)
-
-
-def _later(function: str, arguments: list[Expression]) -> Expression:
-    """Type the sum of a timestamp and a constant number of microseconds."""
-    operand, micros = arguments
-    if scalar(operand).kind not in _TIMESTAMPS or not isinstance(micros, Literal):
-        raise refused(f"{function} of {scalar(operand).ddl}")
-    if isinstance(operand, Literal) and operand.value is not None:
-        return within(Literal(_amount(operand) + _amount(micros), operand.type), Kind.INT64)
-    return Call(function, (operand, micros), scalar(operand))
-
-
-def _to_date(_function: str, arguments: list[Expression]) -> Expression:
-    (argument,) = arguments
-    day = _day_of(argument)
-    return day if type_of(day) == _DATE else explicit_cast(day, _DATE)
-
-
-def _truncated(function: str, arguments: list[Expression]) -> Expression:
-    """Type `date_trunc` of a timestamp or `trunc` of a DATE, to a constant unit."""
-    argument, unit = arguments
-    wanted = _DATE if function == "trunc" else _TIMESTAMP
-    if scalar(argument) != wanted or not isinstance(unit, Literal):
-        raise refused(f"{function} of {scalar(argument).ddl}")
-    return Call(function, (argument, unit), wanted)
-
-
-def zoned(expression: Expression) -> bool:
-    """Whether the expression's value depends on the session's time zone."""
-    return any(isinstance(part, Call) and _is_zoned(part) for part in below(expression))
-
-
-def _is_zoned(part: Call) -> bool:
-    own = type_of(part.arguments[0]) if part.arguments else None
-    if part.function in ("cast", "try_cast"):
-        return {own, part.type} == {_DATE, _TIMESTAMP}
-    return own == _TIMESTAMP and part.function in (
-        *_PARTS,
-        "date_trunc",
-        "timestamp_add",
-        "add_months",
-    )
-
-
-DAY_PARTS = (
-    *("year", "quarter", "month", "weekofyear", "day", "dayofyear"),
-    *("dayofweek", "weekday"),
-)
-_PARTS = (*DAY_PARTS, "hour", "minute", "second")
-
-
-class _Signature(NamedTuple):
-    """`types` makes the typed call of a function; `wanted` is the type that it suggests for a path.
-
-    `wanted` is None if Spark takes Variants as they are, or casts them.
-    """
-
-    types: _Types
-    wanted: str | None
-
-
-def _each(names: Sequence[str], types: _Types, wanted: str | None) -> dict[str, _Signature]:
-    return dict.fromkeys(names, _Signature(types, wanted))
-
-
-_SIGNATURES: dict[str, _Signature] = {
-    **_each(("add", "subtract", "multiply"), _arithmetic, "double"),
-    **_each(("divide",), _divide, "double"),
-    **_each(("div", "remainder", "pmod"), _whole_division, "double"),
-    **_each(("round", "bround"), _to_scale, "double"),
-    **_each(("negate",), _negated, "double"),
-    **_each(("abs",), _sign, "double"),
-    **_each(("sqrt", "sign"), _root, "double"),
-    **_each(("isnan",), _is_nan, "double"),
-    **_each(("greatest", "least"), _extreme, "double"),
-    **_each(("bit_and", "bit_or", "bit_xor", "bit_not"), _bits, "double"),
-    **_each(("floor", "ceil"), _rounded, "double"),
-    **_each(("timestamp_micros", "timestamp_millis", "timestamp_seconds"), _moment, "double"),
-    **_each(("date_add", "datediff"), _day_function, "date"),
-    **_each(("date_trunc", "trunc"), _truncated, "timestamp"),
-    **_each(("timestamp_add",), _later, "timestamp"),
-    **_each(_PARTS, _part, "timestamp"),
-    **_each(UNIX_TIMES, _since_1970, "timestamp"),
-    **_each(("add_months",), _months, "date"),
-    **_each(("last_day",), _of_day(_DATE), "date"),
-    **_each(("dayname", "monthname"), _of_day(STRING), "date"),
-    **_each(("to_date",), _to_date, None),
-    **_each(("coalesce",), _alike, None),
-    **_each(("case",), _case, None),
-    **_each(("length", "octet_length"), _strings(INT), None),
-    **_each(("upper", "lower", "concat", "concat_ws", "reverse", *TRIMS), _strings(STRING), None),
-    **_each(("like", "contains", "endswith"), _with_constants(BOOLEAN, str), None),
-    **_each(("rlike",), _regular_expression, None),
-    **_each(("locate",), _with_constants(INT, str), None),
-    **_each(("replace", "translate"), _with_constants(STRING, str, str), None),
-    **_each(("repeat",), _with_constants(STRING, int), None),
-    **_each(("substring",), _with_constants(STRING, int, int), None),
-    **_each(("lpad", "rpad"), _with_constants(STRING, int, str), None),
-    **_each(("split_part",), _with_constants(STRING, str, int), None),
+_SIGNATURES: dict[str, FunctionSignature] = {
+    **TIME_SIGNATURES,
+    **share(("add", "subtract", "multiply"), _arithmetic, "double"),
+    **share(("divide",), _divide, "double"),
+    **share(("div", "remainder", "pmod"), _whole_division, "double"),
+    **share(("round", "bround"), _to_scale, "double"),
+    **share(("negate",), _negated, "double"),
+    **share(("abs",), _sign, "double"),
+    **share(("sqrt", "sign"), _root, "double"),
+    **share(("isnan",), _is_nan, "double"),
+    **share(("greatest", "least"), _extreme, "double"),
+    **share(("bit_and", "bit_or", "bit_xor", "bit_not"), _bits, "double"),
+    **share(("floor", "ceil"), _rounded, "double"),
+    **share(("coalesce",), _alike, None),
+    **share(("case",), _case, None),
+    **share(("length", "octet_length", "bit_length"), _strings(INT), None),
+    **share(("upper", "lower", "concat", "concat_ws", "reverse"), _strings(STRING), None),
+    **share(("md5", "sha1"), _strings(STRING), "string"),
+    **share(("sha2",), _checked(_with_constants(STRING, int), _check_digest), "string"),
+    **share(("crc32",), _strings(BIGINT), "string"),
+    **share(("hex",), _hex, None),
+    **share(TRIMS, _with_constants(STRING, str), None),
+    **share(("like", "contains", "endswith"), _with_constants(BOOLEAN, str), None),
+    **share(("rlike",), _checked(_with_constants(BOOLEAN, str), re2_pattern), None),
+    **share(("regexp_extract",), _checked(_with_constants(STRING, str, int), re2_of_group), None),
+    **share(("regexp_count",), _checked(_with_constants(INT, str), re2_of_pieces), None),
+    **share(
+        ("regexp_replace",), _checked(_with_constants(STRING, str, str), check_replacement), None
+    ),
+    **share(("split_at",), _checked(_with_constants(STRING, str, int, bool), _check_part), None),
+    **share(("split_size",), _checked(_with_constants(INT, str), _check_part), None),
+    **share(("split_contains",), _checked(_with_constants(BOOLEAN, str, str), _check_part), None),
+    **share(("substring_index",), _with_constants(STRING, str, int), None),
+    **share(("locate",), _with_constants(INT, str), None),
+    **share(("replace", "translate"), _with_constants(STRING, str, str), None),
+    **share(("repeat",), _with_constants(STRING, int), None),
+    **share(("substring",), _with_constants(STRING, int, int), None),
+    **share(("lpad", "rpad"), _with_constants(STRING, int, str), None),
+    **share(("split_part",), _with_constants(STRING, str, int), None),
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import zlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -13,6 +15,8 @@ from variantlake.expressions.arrays import Values, either, of_entries, plain
 from variantlake.expressions.functions.java_patterns import re2_pattern
 from variantlake.expressions.tree import Call
 from variantlake.expressions.typing import refused
+
+_compute: Any = pc
 
 
 def _is_ascii(texts: Any) -> bool:
@@ -71,6 +75,52 @@ def _padded(texts: Any, length: int, fill: str = " ", *, left: bool) -> Any:
     return _each(padded, texts)
 
 
+def _substring_index(texts: Any, delimiter: str, count: int) -> Any:
+    """The text before the `count`-th delimiter, or after it, counted from the end.
+
+    Delimiters may overlap.
+    """
+
+    def part(text: str) -> str:
+        at = -1 if count > 0 else len(text) - len(delimiter) + 1
+        for _ in range(abs(count)):
+            if count > 0:
+                at = text.find(delimiter, at + 1)
+            else:
+                at = text.rfind(delimiter, 0, max(at - 1 + len(delimiter), 0))
+            if at < 0:
+                return text
+        return text[:at] if count > 0 else text[at + len(delimiter) :]
+
+    return _each(part if delimiter and count else lambda _: "", texts)
+
+
+def _digest(name: str, texts: Any) -> Any:
+    function = partial(getattr(hashlib, name), usedforsecurity=False)
+    return _each(lambda text: function(text.encode()).hexdigest(), texts)
+
+
+def _sha2(texts: Any, bits: int) -> Any:
+    return _digest(f"sha{bits or 256}", texts)
+
+
+def _crc32(texts: Any) -> Any:
+    found = [None if text is None else zlib.crc32(text.encode()) for text in texts.to_pylist()]
+    return pa.array(found, pa.int64())
+
+
+def _hex(values: Any) -> Any:
+    if pa.types.is_integer(values.type):
+        return pa.array([None if n is None else f"{n % 2**64:X}" for n in values.to_pylist()])
+    return _each(lambda text: text.encode().hex().upper(), values)
+
+
+def _trimmed(side: str) -> Callable[..., Any]:
+    """Like Spark's, it trims spaces and no other white space unless characters are given."""
+    function = getattr(_compute, f"utf8_{side}")
+    return lambda texts, characters=" ": function(texts, characters) if characters else texts
+
+
 def _translate(texts: Any, characters: str, others: str) -> Any:
     """Replace each of `characters` by that at its place in `others`, or delete it."""
     table = dict.fromkeys(map(ord, characters), "")
@@ -94,17 +144,20 @@ def _rlike(texts: Any, pattern: str) -> Any:
     return pc.match_substring_regex(texts, re2_pattern(pattern))
 
 
-_compute: Any = pc
 _MOST_TIMES = 1000
 _OF_TEXTS: dict[str, Callable[..., Any]] = {
     "length": pc.utf8_length,
     "octet_length": pc.binary_length,
     "upper": partial(_letters, pc.ascii_upper),
     "lower": partial(_letters, pc.ascii_lower),
-    # Like Spark, these trim spaces and no other white space.
-    "trim": lambda texts: _compute.utf8_trim(texts, " "),
-    "ltrim": lambda texts: _compute.utf8_ltrim(texts, " "),
-    "rtrim": lambda texts: _compute.utf8_rtrim(texts, " "),
+    **{side: _trimmed(side) for side in ("trim", "ltrim", "rtrim")},
+    "bit_length": lambda texts: _compute.multiply(pc.binary_length(texts), 8),
+    "substring_index": _substring_index,
+    "md5": partial(_digest, "md5"),
+    "sha1": partial(_digest, "sha1"),
+    "sha2": _sha2,
+    "crc32": _crc32,
+    "hex": _hex,
     "like": pc.match_like,
     "rlike": _rlike,
     "contains": pc.match_substring,

@@ -177,6 +177,19 @@ def _later(expression: Call, values: Sequence[Values]) -> Values:
     return failing(found.cast(expression.type.arrow), given.failed, beyond)
 
 
+def _difference(expression: Call, values: Sequence[Values]) -> Values:
+    """Whole units between two timestamps, rounded towards zero."""
+    start, end = values[:2]
+    there = valid(start.array) & valid(end.array)
+    unit = expression.constants[-1]
+    one, other = (np.where(there, _moments(each.array), 0) for each in (start, end))
+    if (np.abs(one // 2 - other // 2) >= 2**61).any():
+        raise refused("timestamps more than 140,000 years apart")
+    apart = other - one
+    found = np.sign(apart) * (np.abs(apart) // unit)
+    return Values(arrow_array(found, pa.int64(), mask=~there), in_turn(values[:2]))
+
+
 def _truncated(expression: Call, values: Sequence[Values]) -> Values:
     (given, _), floor = values, cast("Any", pc.floor_temporal)
     check_years(given.array)
@@ -186,6 +199,10 @@ def _truncated(expression: Call, values: Sequence[Values]) -> Values:
 
 TIME_FUNCTIONS: dict[str, Callable[[Call, Sequence[Values]], Values]] = {
     "timestamp_add": _later,
+    "timestamp_diff": _difference,
+    "date_from_unix_date": lambda expression, values: Values(
+        values[0].array.cast(expression.type.arrow), values[0].failed
+    ),
     **dict.fromkeys(("date_add", "datediff"), _shifted_days),
     **dict.fromkeys(("date_trunc", "trunc"), _truncated),
     **dict.fromkeys(_UNITS, _moment),
