@@ -143,63 +143,68 @@ def _without_bool(params: list[Any]) -> list[Any]:
     return params
 
 
-RefuseOption = Annotated[
-    bool,
-    typer.Option(
-        "--no-absolute-paths",
-        help="Refuse tables that name files by absolute paths: for tables that you do not trust.",
-        rich_help_panel=_COMMON,
-    ),
-]
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class CommonOptions:
+    """The options of all commands."""
 
-QuietOption = Annotated[
-    bool,
-    typer.Option(
-        "--quiet",
-        "-q",
-        help="Print results and errors only: no notes, no progress, no warnings.",
-        rich_help_panel=_COMMON,
-    ),
-]
+    no_absolute_paths: Annotated[
+        bool,
+        typer.Option(
+            "--no-absolute-paths",
+            help="Refuse tables that name files by absolute paths: for tables that you do not "
+            "trust.",
+            rich_help_panel=_COMMON,
+        ),
+    ] = False
+    quiet: Annotated[
+        bool,
+        typer.Option(
+            "--quiet",
+            "-q",
+            help="Print results and errors only: no notes, no progress, no warnings.",
+            rich_help_panel=_COMMON,
+        ),
+    ] = False
+    verbose: Annotated[
+        int,
+        typer.Option(
+            "--verbose",
+            "-v",
+            count=True,
+            metavar="",
+            show_default=False,
+            help="Log what is committed. Given twice: also files, skipping and rewrites.",
+            rich_help_panel=_COMMON,
+        ),
+    ] = 0
+    storage_option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--storage-option",
+            metavar="[BUCKET:]NAME=VALUE",
+            help="How object stores are reached: AWS_PROFILE=lake, or s3://raw:AWS_PROFILE=raw for "
+            "one bucket (may be repeated). Other users of the machine see it: keys belong in the "
+            "environment or the configuration file.",
+            show_default=False,
+            rich_help_panel=_COMMON,
+        ),
+    ] = None
 
-VerboseOption = Annotated[
-    int,
-    typer.Option(
-        "--verbose",
-        "-v",
-        count=True,
-        metavar="",
-        show_default=False,
-        help="Log what is committed. Given twice: also files, skipping and rewrites.",
-        rich_help_panel=_COMMON,
-    ),
-]
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class CommittingOptions(CommonOptions):
+    """The options of all commands that commit versions."""
 
-StorageOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--storage-option",
-        metavar="[BUCKET:]NAME=VALUE",
-        help="How object stores are reached: AWS_PROFILE=lake, or s3://raw:AWS_PROFILE=raw for one "
-        "bucket (may be repeated). Other users of the machine see it: keys belong in the "
-        "environment or the configuration file.",
-        show_default=False,
-        rich_help_panel=_COMMON,
-    ),
-]
-
-
-CommitPropertyOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--commit-property",
-        metavar="NAME=TEXT",
-        help="What the history says about the commits, job=nightly (may be repeated).",
-        show_default=False,
-        rich_help_panel=_COMMON,
-    ),
-]
+    commit_property: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--commit-property",
+            metavar="NAME=TEXT",
+            help="What the history says about the commits, job=nightly (may be repeated).",
+            show_default=False,
+            rich_help_panel=_COMMON,
+        ),
+    ] = None
 
 
 def _with_common_options(command: Callable[..., None], *, commits: bool) -> Callable[..., None]:
@@ -215,40 +220,33 @@ def _with_common_options(command: Callable[..., None], *, commits: bool) -> Call
     from variantlake.delta.actions.commit_properties import committed_with
     from variantlake.delta.log.files.file_paths import set_absolute_paths
 
-    common: dict[str, tuple[Any, Any]] = {
-        "no_absolute_paths": (False, RefuseOption),
-        "quiet": (False, QuietOption),
-        "verbose": (0, VerboseOption),
-        "storage_option": (None, StorageOption),
-    }
-    if commits:
-        common["commit_property"] = (None, CommitPropertyOption)
+    shared = CommittingOptions if commits else CommonOptions
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
         leave_pandas_out()
-        if given.pop("no_absolute_paths"):
+        common = _take_options(shared, given)
+        if common.no_absolute_paths:
             set_absolute_paths("refuse")
-        reach_buckets(given.pop("storage_option", None) or ())
-        quiet, verbose = given.pop("quiet"), given.pop("verbose")
-        said = _properties(given.pop("commit_property", None) or ())
-        with quieted(quiet), logged(-1 if quiet else verbose), committed_with(said):
-            for name, kind in groups.items():
-                options = {each.name: given.pop(each.name) for each in dataclasses.fields(kind)}
-                given[name] = kind(**options)
-            command(**given)
+        reach_buckets(common.storage_option or ())
+        said = _properties(common.commit_property or ()) if commits else None
+        verbosity = -1 if common.quiet else common.verbose
+        with quieted(common.quiet), logged(verbosity), committed_with(said):
+            command(**{name: _take_options(kind, given) for name, kind in groups.items()}, **given)
 
     own = list(inspect.signature(command, eval_str=True).parameters.values())
     groups = {each.name: each.annotation for each in own if _is_group(each.annotation)}
     alone = [option for each in own for option in _options_of(each)]
-    added = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-        for name, (default, kind) in common.items()
-    ]
+    added = inspect.signature(shared, eval_str=True).parameters.values()
     signature = inspect.Signature([*alone, *added])
     vars(run)["__signature__"] = signature
     run.__annotations__ = {each.name: each.annotation for each in signature.parameters.values()}
     return run
+
+
+def _take_options(kind: Any, given: dict[str, Any]) -> Any:
+    """Take the options of a dataclass from all that are given."""
+    return kind(**{each.name: given.pop(each.name) for each in dataclasses.fields(kind)})
 
 
 def _is_group(kind: Any) -> bool:

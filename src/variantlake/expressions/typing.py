@@ -45,7 +45,6 @@ BOOLEAN, INT, BIGINT, DOUBLE, STRING = (
     ShreddedType(kind) for kind in (Kind.BOOLEAN, Kind.INT32, Kind.INT64, Kind.DOUBLE, Kind.STRING)
 )
 NULL = Literal(None, "void")
-_TIMESTAMPS = (Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ)
 _FLOATS = (Kind.FLOAT, Kind.DOUBLE)
 _INTEGERS = frozenset(map(ShreddedType, INT_DIGITS))
 _EXACT_AS_DOUBLE = (Kind.INT8, Kind.INT16, Kind.INT32)

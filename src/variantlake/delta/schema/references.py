@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 
 from variantlake.delta.schema.columns_by_path import FieldPath
+from variantlake.quoting import unquoted
 
 _TOKEN = re.compile(
     r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|(?P<name>`(?:[^`]|``)+`|[^\W\d]\w*)|\S""",
@@ -26,7 +27,7 @@ def references(expression: str) -> Iterator[FieldPath]:
         start = at
         parts = list[str]()
         while at < len(tokens) and tokens[at]["name"]:
-            parts.append(_unquoted(tokens[at]["name"]))
+            parts.append(unquoted(tokens[at]["name"]).lower())
             at += 1
             if texts[at + 1] != "." or at + 1 >= len(tokens) or not tokens[at + 1]["name"]:
                 break
@@ -43,7 +44,3 @@ def speaks_of(expression: str, path: FieldPath) -> bool:
         found[: len(wanted)] == wanted or wanted[: len(found)] == found
         for found in references(expression)
     )
-
-
-def _unquoted(name: str) -> str:
-    return (name[1:-1].replace("``", "`") if name.startswith("`") else name).lower()
