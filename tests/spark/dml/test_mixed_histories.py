@@ -15,7 +15,7 @@ import pytest
 
 import variantlake as vl
 from tests.dml.changed import VECTORS
-from tests.spark.layouts import changed, rows
+from tests.spark.layouts import UNADAPTED, changed, rows
 from variantlake.errors import CommitConflict
 
 if TYPE_CHECKING:
@@ -141,7 +141,8 @@ def _rewrite(it: History) -> None:
 
 def _of_delta(text: str) -> Callable[[History], None]:
     def run(it: History) -> None:
-        it.spark.sql(text.format(t=it.name)).collect()
+        with changed(it.spark, UNADAPTED):
+            it.spark.sql(text.format(t=it.name)).collect()
         if text.startswith("VACUUM"):
             it.versions.clear()
 

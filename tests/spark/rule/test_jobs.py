@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.pandas.functions import pandas_udf
 
 import variantlake as vl
-from tests.spark.layouts import PUSHDOWN, changed
+from tests.spark.layouts import PUSHDOWN, UNADAPTED, changed
 from tests.spark.rule.door import accelerated
 from tests.spark.rule.test_rule import OFF, make, rows
 from variantlake.spark.rule.accelerate import planner_of
@@ -188,7 +188,7 @@ def test_texts(spark: SparkSession) -> None:
     for text in TEXTS:
         with planned(spark) as read:
             ours = answer(lambda: spark.sql(text))  # noqa: B023 - called at once
-        with changed(spark, OFF):
+        with changed(spark, OFF | UNADAPTED):
             assert ours == answer(lambda: spark.sql(text)), text  # noqa: B023
         counts[text] = sum(each.plan.read_files for each in read) if read else None
     assert counts == TEXTS
@@ -200,7 +200,7 @@ def test_dataframes(spark: SparkSession) -> None:
     for name, job in frames(spark.table("jobs_ev"), spark.table("jobs_odd")).items():
         with planned(spark) as read:
             ours = answer(job)
-        with changed(spark, OFF):
+        with changed(spark, OFF | UNADAPTED):
             assert ours == answer(job), name
         if not read:
             unread.append(name)
