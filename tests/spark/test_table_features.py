@@ -11,7 +11,7 @@ import json
 import os
 import random
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from pyspark.errors import PySparkException
 
 import variantlake as vl
 from tests import corpora
-from tests.spark.layouts import COMPILED, changed, rows
+from tests.spark.layouts import COMPILED, UNADAPTED, changed, rows
 from tests.spark.query.test_reading import executed
 from variantlake.delta.log.log_segment import commit_path
 from variantlake.errors import InvalidQuery
@@ -42,21 +42,26 @@ def lake(delta_spark: SparkSession) -> Lake:
     return connect(delta_spark)
 
 
-def assert_same(spark: SparkSession, lake: Lake, query: str) -> None:
-    ours, theirs = lake.sql(query), spark.sql(query)
-    assert ours.schema == theirs.schema
-    assert rows(ours) == rows(theirs)
+def assert_same(
+    spark: SparkSession, lake: Lake, query: str, ways: Sequence[Mapping[str, str]] = ({},)
+) -> None:
+    """Delta Spark answers once, we under each of the settings."""
+    theirs = spark.sql(query)
+    with changed(spark, UNADAPTED):
+        right = rows(theirs)
+    for way in ways:
+        with changed(spark, way):
+            ours = lake.sql(query)
+            assert ours.schema == theirs.schema
+            assert rows(ours) == right, f"{query}, {way}"
 
 
-@pytest.fixture(params=["tasks", "driver"])
-def grouped(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Settings with which our tasks, or the driver, group rows of small tables too."""
+@pytest.fixture
+def grouped(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
+    """Settings with which our tasks, and the driver, group rows of small tables too."""
     monkeypatch.setattr(pushed_aggregates, "REPEATED", 0)
-    most = "0" if request.param == "tasks" else "1000000000"
-    return {
-        pushed_aggregates.MIN_BYTES_SETTING: "0",
-        pushed_aggregates.DRIVER_BYTES_SETTING: most,
-    }
+    least, most = pushed_aggregates.MIN_BYTES_SETTING, pushed_aggregates.DRIVER_BYTES_SETTING
+    return [{least: "0", most: bytes_of_driver} for bytes_of_driver in ("0", "1000000000")]
 
 
 def create(spark: SparkSession, table: Path, columns: str, properties: str, more: str = "") -> None:
@@ -288,7 +293,7 @@ def test_random_deletes_and_queries(delta_spark: SparkSession, lake: Lake, tmp_p
 
 
 def test_files_from_before_a_type_was_widened(
-    delta_spark: SparkSession, lake: Lake, tmp_path: Path, grouped: dict[str, str]
+    delta_spark: SparkSession, lake: Lake, tmp_path: Path, grouped: list[dict[str, str]]
 ) -> None:
     table = tmp_path / "t"
     create(
@@ -318,15 +323,14 @@ def test_files_from_before_a_type_was_widened(
         "SELECT event:id::int FROM {t} WHERE st.x < 20 AND d > timestamp_ntz'2024-01-09 11:00:00'",
     ):
         assert_same(delta_spark, lake, query.format(t=f"delta.`{table}`"))
-    with changed(delta_spark, grouped):
-        for query in (
-            "SELECT DISTINCT b, i, d, m, p FROM {t}",
-            "SELECT p, count(*), sum(b), sum(i), sum(m), avg(b), max(f) FROM {t} GROUP BY p",
-            "SELECT min(b), max(i), min(f), max(d), min(d), max(m), sum(p), avg(m) FROM {t}",
-            "SELECT f, count(*), count(DISTINCT m), max(event:id::int) AS id FROM {t} GROUP BY f",
-            "SELECT count(*), max(event:kind::string) AS k FROM {t} WHERE m = 3.75 AND b < 45",
-        ):
-            assert_same(delta_spark, lake, query.format(t=f"delta.`{table}`"))
+    for query in (
+        "SELECT DISTINCT b, i, d, m, p FROM {t}",
+        "SELECT p, count(*), sum(b), sum(i), sum(m), avg(b), max(f) FROM {t} GROUP BY p",
+        "SELECT min(b), max(i), min(f), max(d), min(d), max(m), sum(p), avg(m) FROM {t}",
+        "SELECT f, count(*), count(DISTINCT m), max(event:id::int) AS id FROM {t} GROUP BY f",
+        "SELECT count(*), max(event:kind::string) AS k FROM {t} WHERE m = 3.75 AND b < 45",
+    ):
+        assert_same(delta_spark, lake, query.format(t=f"delta.`{table}`"), grouped)
 
 
 # --- Partitions -----------------------------------------------------------------------------------
@@ -431,21 +435,20 @@ def test_partition_values_of_every_type(
 
 @pytest.mark.rule(35)
 def test_rule_35_groups_by_partition_values_of_every_type(
-    delta_spark: SparkSession, lake: Lake, tmp_path: Path, grouped: dict[str, str]
+    delta_spark: SparkSession, lake: Lake, tmp_path: Path, grouped: list[dict[str, str]]
 ) -> None:
     columns = {name: type_ for name, (type_, _) in PARTITION_VALUES.items()}
     values = [{name: texts[at] for name, (_, texts) in PARTITION_VALUES.items()} for at in range(6)]
     table = f"delta.`{partitioned_table(tmp_path / 't', columns, values)}`"
-    with changed(delta_spark, grouped):
-        for name, type_ in columns.items():
-            # As text, in which NaN is itself.
-            shown = f"hex({name})" if type_ == "binary" else f"string({name})"
-            rows_of = f"(SELECT {name}, count(*) AS rows, max(k) AS k FROM {table} GROUP BY {name})"
-            assert_same(delta_spark, lake, f"SELECT {shown}, rows, k FROM {rows_of}")
-            different = f"(SELECT DISTINCT {name} FROM {table} WHERE k = 1)"
-            assert_same(delta_spark, lake, f"SELECT {shown} FROM {different}")
-            least = f"(SELECT min({name}) AS {name}, count(DISTINCT {name}) AS count FROM {table})"
-            assert_same(delta_spark, lake, f"SELECT {shown}, count FROM {least}")
+    for name, type_ in columns.items():
+        # As text, in which NaN is itself.
+        shown = f"hex({name})" if type_ == "binary" else f"string({name})"
+        rows_of = f"(SELECT {name}, count(*) AS rows, max(k) AS k FROM {table} GROUP BY {name})"
+        assert_same(delta_spark, lake, f"SELECT {shown}, rows, k FROM {rows_of}", grouped)
+        different = f"(SELECT DISTINCT {name} FROM {table} WHERE k = 1)"
+        assert_same(delta_spark, lake, f"SELECT {shown} FROM {different}", grouped)
+        least = f"(SELECT min({name}) AS {name}, count(DISTINCT {name}) AS count FROM {table})"
+        assert_same(delta_spark, lake, f"SELECT {shown}, count FROM {least}", grouped)
 
 
 def test_an_empty_partition_value_is_null(lake: Lake, tmp_path: Path) -> None:
