@@ -744,6 +744,11 @@ MUTATIONS = (
         "RulePlanner._open", "table.snapshot.metadata.id != ...", "False", spark=True,
     ),
     Mutation(
+        41, "a version of a table has the same rows for ever",
+        "AcceleratedReads",
+        'each.put("commit", call(segment, "lastCommitFileModificationTimestamp"));', "", spark=True,
+    ),
+    Mutation(
         41, "a damaged checkpoint is passed over",
         "RulePlanner._open", 'self._tables.check_checkpoint(table, relation["checkpoint"])', "pass",
         spark=True,

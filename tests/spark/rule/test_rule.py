@@ -414,6 +414,7 @@ def test_a_table_that_was_replaced_is_read_as_spark_reads_it(
     assert again.count() == 8
 
 
+@pytest.mark.rule(41)
 def test_a_log_that_was_restored_from_a_backup_is_read_anew(
     spark: SparkSession, tmp_path: Path
 ) -> None:
