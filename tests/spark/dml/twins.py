@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,14 +61,23 @@ class Twins:
         """AssertionError where a statement gives other counts or rows, or one alone refuses it.
 
         `by_delta` says that Delta Spark is to run them on our table too. After each statement we
-        read both tables, after the last one Delta Spark does: its reading takes longer than the
-        statement.
+        read both tables. Delta Spark reads all these versions at the end, as few statements: its
+        reading takes longer than what it reads.
         """
-        before = self._table().version
+        before, versions = self._versions(), list[tuple[int, ...]]()
         for text in texts:
             self._agree(text, by_delta)
-        if self._table().version > before:
-            self.same_rows("\n".join(texts))
+            if self._versions() != before:
+                before = self._versions()
+                versions.append(before)
+        for _, alike in groupby(versions, key=self._columns):
+            self.same_rows("\n".join(texts), list(alike))
+
+    def _versions(self) -> tuple[int, ...]:
+        return tuple(vl.Table.open(self.folder / name).version for name in ("ours", "theirs"))
+
+    def _columns(self, versions: tuple[int, ...]) -> str:
+        return str(vl.Table.open(self.folder / "ours", version=versions[0]).schema)
 
     def _agree(self, text: str, by_delta: bool) -> None:
         before = self._table().version
@@ -90,11 +100,14 @@ class Twins:
         )
         assert found == right, f"{text}\nmissing {right - found}, wrong {found - right}"
 
-    def same_rows(self, text: str = "") -> None:
-        """AssertionError where the tables differ for Delta Spark."""
+    def same_rows(self, text: str = "", versions: Sequence[tuple[int, ...]] = ()) -> None:
+        """AssertionError where the tables differ for Delta Spark, in these versions or now."""
         query = " UNION ALL ".join(
-            f"SELECT {number}, {self.shown} FROM {name}"
-            for number, name in enumerate((self.ours, self.theirs))
+            f"SELECT {number}, {at}, {self.shown} FROM {name} VERSION AS OF {version}"
+            for at, both in enumerate(versions or [self._versions()])
+            for number, (name, version) in enumerate(
+                zip((self.ours, self.theirs), both, strict=True)
+            )
         )
         found, right = sides = Counter[str](), Counter[str]()
         with changed(self.spark, UNADAPTED):
