@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.corpora import REPOSITORY
+from tests.children import run_measured
 from variantlake.encoding.variant import Variant
 from variantlake.kernels.shredded.shredder import Shredder
 from variantlake.kernels.variant.variant_reader import VariantReader
@@ -61,15 +60,8 @@ def test_memory_follows_the_batch(tmp_path: Path) -> None:
     small, large = tmp_path / "small.parquet", tmp_path / "large.parquet"
     write(small, 1, times=1)
     write(large, 1_000_000, times=48)
-    done = subprocess.run(
-        # A process begins with the peak of the one that it is made of: a small shell, not pytest.
-        ["sh", "-c", '"$@"; exit $?', "sh", sys.executable, "-c", MEASURE, str(small), str(large)],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    grown = {call: int(peak) for call, peak in map(str.split, done.stdout.splitlines())}
+    printed = run_measured(MEASURE, small, large)
+    grown = {call: int(peak) for call, peak in map(str.split, printed.splitlines())}
     assert list(grown) == ["paths", "findings", "whole"]
     assert grown["whole"] > BATCH_BYTES / 4
     assert max(grown.values()) < ROW_GROUP_BYTES / 3, grown

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.arrays import arrow_array
-from variantlake.expressions.arrays import Values, failing, of_entries, plain, valid
+from variantlake.expressions.arrays import Values, failing, plain, valid
 from variantlake.expressions.functions.java_patterns import (
     literal_of,
     re2_of_group,
@@ -87,7 +87,7 @@ def _has_part(texts: Any, pattern: str, wanted: str) -> Any:
     return arrow_array(found, pa.bool_(), mask=~valid(parts))
 
 
-def _part_at(expression: Call, values: Sequence[Values]) -> Values:
+def part_at(expression: Call, values: Sequence[Values]) -> Values:
     """One part by its place, from 0 or from the end; beyond the parts NULL, or an error."""
     pattern, place, is_error = expression.constants
     texts: Any = plain(values[0].array)
@@ -102,22 +102,11 @@ def _part_at(expression: Call, values: Sequence[Values]) -> Values:
 
 
 _compute: Any = pc
-_OF_TEXTS: dict[str, Callable[..., Any]] = {
+PATTERN_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "regexp_extract": _extracted,
     "regexp_replace": _replaced,
     "regexp_count": _counted,
     "split_size": _part_count,
     "split_contains": _has_part,
 }
-
-
-def _of_texts(expression: Call, values: Sequence[Values]) -> Values:
-    text, function = values[0], _OF_TEXTS[expression.function]
-    constants = expression.constants
-    return Values(of_entries(text.array, lambda each: function(each, *constants)), text.failed)
-
-
-PATTERN_FUNCTIONS: dict[str, Callable[[Call, Sequence[Values]], Values]] = {
-    **dict.fromkeys(_OF_TEXTS, _of_texts),
-    "split_at": _part_at,
-}
+"""Functions of one column of texts; the other arguments are constants."""

@@ -18,7 +18,6 @@ from variantlake.arrays import arrow_array, numpy_array
 from variantlake.expressions.arrays import Values, either, failing, in_turn, numbers, plain, valid
 from variantlake.expressions.casts.values import BY_VALUE, cast_values
 from variantlake.expressions.functions.formats import format_times
-from variantlake.expressions.functions.patterns import PATTERN_FUNCTIONS
 from variantlake.expressions.functions.strings import STRING_FUNCTIONS
 from variantlake.expressions.functions.times import TIME_FUNCTIONS, check_years
 from variantlake.expressions.tree import Call
@@ -282,7 +281,6 @@ FUNCTIONS: dict[str, Callable[[Call, Sequence[Values]], Values]] = {
     "sign": _sign,
     "sqrt": _root,
     **STRING_FUNCTIONS,
-    **PATTERN_FUNCTIONS,
     **TIME_FUNCTIONS,
     "date_format": format_times,
 }

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from variantlake.expressions.arrays import Values, either, of_entries, plain
 from variantlake.expressions.functions.java_patterns import re2_pattern
+from variantlake.expressions.functions.patterns import PATTERN_FUNCTIONS, part_at
 from variantlake.expressions.tree import Call
 from variantlake.expressions.typing import refused
 
@@ -171,6 +172,7 @@ _OF_TEXTS: dict[str, Callable[..., Any]] = {
     "lpad": partial(_padded, left=True),
     "rpad": partial(_padded, left=False),
     "translate": _translate,
+    **PATTERN_FUNCTIONS,
 }
 """Functions of one column of texts; the other arguments are constants."""
 
@@ -198,6 +200,7 @@ def _concat_ws(_expression: Call, values: Sequence[Values]) -> Values:
 
 STRING_FUNCTIONS: dict[str, Callable[[Call, Sequence[Values]], Values]] = {
     **dict.fromkeys(_OF_TEXTS, _of_texts),
+    "split_at": part_at,
     "concat": _concat,
     "concat_ws": _concat_ws,
 }

@@ -48,15 +48,15 @@ def share(names: Sequence[str], types: Types, wanted: str | None) -> dict[str, F
 
 def _format(function: str, arguments: list[Expression]) -> Expression:
     """Type `date_format` of a DATE or TIMESTAMP by a constant pattern."""
-    moment_, pattern = _day_of(arguments[0]), arguments[1]
+    time, pattern = _day_of(arguments[0]), arguments[1]
     if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
         raise refused(f"{function} by other than constants")
     read_format(pattern.value)
-    if scalar(moment_) == DATE:
-        moment_ = explicit_cast(moment_, TIMESTAMP)
-    if scalar(moment_) != TIMESTAMP:
-        raise refused(f"{function} of {scalar(moment_).ddl}")
-    return Call(function, (moment_, pattern), STRING)
+    if scalar(time) == DATE:
+        time = explicit_cast(time, TIMESTAMP)
+    if scalar(time) != TIMESTAMP:
+        raise refused(f"{function} of {scalar(time).ddl}")
+    return Call(function, (time, pattern), STRING)
 
 
 def _difference(function: str, arguments: list[Expression]) -> Expression:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import subprocess
-import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import variantlake as vl
-from tests.corpora import REPOSITORY
+from tests.children import run_measured
 from tests.delta.stats.columns.test_log_facts import SCHEMA, adds, check_same
 from tests.delta.tables import add, create_table
 from tests.strategies import MORE
@@ -271,7 +269,7 @@ def test_files_of_several_commits_and_places_keep_their_texts() -> None:
 
 
 _MEASURED = """
-import re
+import resource
 import sys
 from pathlib import Path
 
@@ -280,27 +278,20 @@ import pyarrow as pa
 from benchmarks import planning
 from variantlake.delta.log.snapshot import Snapshot
 
-
-def peak():  # in MB, of this program: a `ru_maxrss` begins with that of the parent
-    return int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) >> 10
-
-
 pa.array([1])  # which imports pandas if it is there
-before = peak()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 snapshot = Snapshot.read(Path(sys.argv[1]))
 planning.plan_scan(planning.LogFiles(snapshot), [planning.TIME], planning.time_range(5))
-print(peak() - before, pa.total_allocated_bytes() >> 20)
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print((peak - before) >> 10, pa.total_allocated_bytes() >> 20)
 """
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="/proc shows the peak of memory")
 def test_memory_of_a_plan_of_50000_files_is_bounded(tmp_path: Path) -> None:
     """The statistics of the one row group are 176 MB as text: a plan reads them, and keeps none."""
     from benchmarks.planning import write_checkpoint_alone
 
     write_checkpoint_alone(tmp_path, 50_000)
-    command = [sys.executable, "-c", _MEASURED, str(tmp_path)]
-    measured = subprocess.run(command, check=True, capture_output=True, text=True, cwd=REPOSITORY)
-    peak, kept = map(int, measured.stdout.split())
+    peak, kept = map(int, run_measured(_MEASURED, tmp_path).split())
     assert peak < 4 * 176
     assert kept < 32
