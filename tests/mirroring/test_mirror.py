@@ -194,6 +194,7 @@ def test_partitions_and_other_paths(tmp_path: Path) -> None:
     table, target = new_table(tmp_path / "t"), tmp_path / "m"
     vl.mirror(table, target, SELECT, partition_by="first")
     assert content(target) == sorted(expected(table))
+    assert sorted(pl.read_delta(str(target)).rows()) == content(target)
     other = SELECT.replace("event:n::bigint", "event:n::bigint").replace(
         "event:user::string", "event:missing::string"
     )

@@ -250,6 +250,8 @@ def _target(
         properties = dict(request.properties)
         if request.cluster_by:
             properties[CLUSTER_BY] = ", ".join(request.cluster_by)
+        if request.partition_by:  # Polars takes partition values from files, not from the log
+            properties.setdefault("delta.enableMaterializePartitionColumnsFeature", "true")
         creation = Creation.of(None, columns.schema, request.partition_by, properties)
         description = {PROPERTY: columns.description(table)}
         configuration = {**creation.metadata.configuration, **description}
