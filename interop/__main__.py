@@ -38,11 +38,8 @@ def main() -> None:
         for cell in cells(engine, place, expected):
             report(cell)
             results[engine.name].append(cell)
-    if options.kinds:
-        return
-    cells_of_all = [cell for engine in ENGINES for cell in results.get(engine.name, ())]
-    _keep(cells_of_all)
-    write_page()
+        if not options.kinds:
+            _keep([cell for each in ENGINES for cell in results.get(each.name, ())])
 
 
 def _earlier() -> dict[str, list[Cell]]:
@@ -54,11 +51,15 @@ def _earlier() -> dict[str, list[Cell]]:
 
 
 def _keep(cells: list[Cell]) -> None:
-    """Write the results, a line for each cell: a later run changes few lines."""
+    """Write the page, and the results, a line for each cell: a later run changes few lines.
+
+    It is done after each engine: who ends the run keeps those that are done.
+    """
     lines = ",\n".join(json.dumps(cell.to_dict(), ensure_ascii=False) for cell in cells)
     today = dt.datetime.now(dt.UTC).date().isoformat()
     text = f'{{"date": "{today}", "cells": [\n{lines}\n]}}\n'
     RESULTS.write_text(text, encoding="utf-8")
+    write_page()
 
 
 if __name__ == "__main__":

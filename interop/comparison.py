@@ -96,7 +96,8 @@ def _probe(engine: str, feature: Feature, worker: Worker) -> Cell:
 
 
 def _words(error: Exception) -> str:
-    text = str(error).replace(str(PLACE), "…")
+    # Engines write the path in many ways, and it differs between checkouts.
+    text = re.sub(r"\S*\.work/interop", "…", str(error))
     text = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "…", text)
     return text[:200]
 
@@ -123,9 +124,8 @@ def block(results: dict[str, Any]) -> str:
             if cell.reason:
                 reasons.setdefault(cell.reason, []).append(f"`{feature.name}`")
         for reason, names in reasons.items():
-            # Engines write the path in many ways, and it differs between checkouts.
-            safe = re.sub(r"\S*\.work/interop/", "…/", reason).replace("`", "'")
-            lines.append(f"- {title}, {', '.join(names)}: `{safe}`")
+            said = reason.replace("`", "'")
+            lines.append(f"- {title}, {', '.join(names)}: `{said}`")
     return "\n".join(lines) + "\n"
 
 
@@ -136,7 +136,7 @@ def render(page: str, results: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Probe the engines, store the results, and write the page."""
+    """Probe the engines, and keep what they did."""
     names = sys.argv[1:]
     kept: dict[str, list[dict[str, Any]]] = {}
     if RESULTS.exists():
@@ -149,6 +149,11 @@ def main() -> None:
         for cell in probed(engine):
             print(cell.engine, cell.kind, cell.outcome, cell.reason[:100], flush=True)
             kept[name_of(engine)].append(cell.to_dict())
+        _keep(kept)
+
+
+def _keep(kept: dict[str, list[dict[str, Any]]]) -> None:
+    """Store the results, and write the page: who ends the run keeps the engines that are done."""
     entries = [each for engine in engines() for each in kept.get(name_of(engine), ())]
     lines = ",\n".join(json.dumps(each, ensure_ascii=False) for each in entries)
     today = dt.datetime.now(dt.UTC).date().isoformat()

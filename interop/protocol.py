@@ -18,11 +18,24 @@ class Absent(Exception):
     """The engine needs a part that is not available here; this is no result of the engine."""
 
 
-def serve(actions: dict[str, Callable[..., Any]]) -> None:
-    """Answer requests until the input ends; `offers` is answered with the names of the actions."""
-    actions = actions | {"offers": lambda: sorted(actions)}
+ACTIONS = ("read_table", "read_files", "write_files", "create", "append", "delete", "update")
+
+
+def offered(engine: object) -> dict[str, Callable[..., Any]]:
+    """The actions that an engine has."""
+    return {name: getattr(engine, name) for name in ACTIONS if hasattr(engine, name)}
+
+
+def serve(start: Callable[[], dict[str, Callable[..., Any]]]) -> None:
+    """Answer requests until the input ends; `offers` is answered with the names of the actions.
+
+    `start` makes the actions. A process that it starts, such as Spark's JVM, prints no more than
+    this one does on the channel.
+    """
     channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
+    offered = start()
+    actions = offered | {"offers": lambda: sorted(offered)}
     for line in sys.stdin:
         request = json.loads(line)
         try:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from interop.compare import Columns, difference
-from interop.engines import ENGINES, Died, Refused, Worker
+from interop.engines import ENGINES, REPOSITORY, Died, Refused, Worker
 from interop.features import FEATURES
 from interop.kinds import KINDS
 from interop.page import PAGE, RESULTS, render
@@ -123,6 +124,21 @@ def test_a_worker_that_dies_says_its_last_words() -> None:
     with pytest.raises(Died, match="KeyError"):
         worker.ask("read_table", path="x")
     worker.close()
+
+
+def test_what_a_process_of_an_engine_prints_is_no_answer() -> None:
+    """Spark's JVM is such a process, and a VACUUM of Delta Spark prints how much it deleted."""
+    code = (
+        "import subprocess; from interop.protocol import serve; "
+        "say = lambda: subprocess.run(['echo', 'said']).returncode; "
+        "serve(lambda: {'said': say} if say() == 0 else {})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], input='{"action": "said"}\n', capture_output=True, text=True,
+        cwd=REPOSITORY, check=True,
+    )  # fmt: skip
+    assert done.stdout == '{"answer": 0}\n'
+    assert done.stderr == "said\nsaid\n"
 
 
 def test_an_error_of_an_engine_names_no_address() -> None:

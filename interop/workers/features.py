@@ -14,7 +14,7 @@ from interop.workers.others import ENGINES, _module
 
 _ROWS = """parse_json(concat('{{"n":', id, ',"kind":"k"}}')) FROM range(1000)"""
 MAKE = (
-    "CREATE TABLE {t} (id BIGINT, event VARIANT) USING delta{properties}",
+    "CREATE TABLE {t} (id BIGINT, event VARIANT) USING delta{at}{properties}",
     f"INSERT INTO {{t}} SELECT id, {_ROWS}",
 )
 SHRED = " TBLPROPERTIES ('delta.enableVariantShredding' = 'true')"
@@ -53,28 +53,31 @@ QUERIES = {
 Probe = Callable[[str], Any]
 
 
-def of_spark(session: Any, *, is_sail: bool) -> dict[str, Probe]:
-    """SQL, and what has no SQL."""
+def of_spark(engine: Any, *, is_sail: bool) -> dict[str, Probe]:
+    """SQL, and what has no SQL. The probes keep the engine: without it Sail's server ends."""
 
     def run(statements: tuple[str, ...]) -> Probe:
         def probe(path: str) -> Any:
             rows: list[Any] = []
+            table, at = (_name(path), f" LOCATION '{path}'") if is_sail else (f"delta.`{path}`", "")
+            if is_sail and statements[0][:6] != "CREATE":  # Sail writes tables by their names alone
+                engine.session.sql(f"CREATE TABLE {table} USING delta{at}")
             for statement in statements:
-                rows = session.sql(statement.format(t=f"delta.`{path}`")).collect()
+                rows = engine.session.sql(statement.format(t=table, at=at)).collect()
             return rows[0][0] if rows and isinstance(rows[0][0], int) else None
 
         return probe
 
     def changes(path: str) -> int:
-        reader = session.read.format("delta").option("readChangeFeed", "true")
+        reader = engine.session.read.format("delta").option("readChangeFeed", "true")
         frame = reader.option("startingVersion", 3).load(path)
         return int(frame.where("_change_type = 'delete'").count())
 
     if not is_sail:
-        session.conf.set("spark.sql.variant.writeShredding.enabled", "true")
-        session.conf.set("spark.sql.variant.inferShreddingSchema", "true")
+        engine.session.conf.set("spark.sql.variant.writeShredding.enabled", "true")
+        engine.session.conf.set("spark.sql.variant.inferShreddingSchema", "true")
         prefix = "spark.databricks.delta.variantShredding"
-        session.conf.set(f"{prefix}.collectVariantDataSkippingStats", "true")
+        engine.session.conf.set(f"{prefix}.collectVariantDataSkippingStats", "true")
     return {name: run(statements) for name, statements in SPARK.items()} | {"changes": changes}
 
 
@@ -286,14 +289,18 @@ def of_variantlake() -> dict[str, Probe]:
     }
 
 
+def _name(path: str) -> str:
+    return "t_" + path.rpartition("/")[2].replace("-", "_")
+
+
 def probes(engine: str, package: str = "") -> dict[str, Probe]:
     """The probes of an engine."""
     if engine == "spark":
         from interop.workers.spark import Spark
 
-        return of_spark(Spark(package).session, is_sail=False)
+        return of_spark(Spark(package), is_sail=False)
     if engine == "pysail":
-        return of_spark(ENGINES["pysail"]().client.session, is_sail=True)
+        return of_spark(ENGINES["pysail"](), is_sail=True)
     return {
         "deltalake": of_deltalake,
         "datafusion": of_datafusion,
@@ -306,4 +313,4 @@ def probes(engine: str, package: str = "") -> dict[str, Probe]:
 
 
 if __name__ == "__main__":
-    serve(dict(probes(*sys.argv[1:])))
+    serve(lambda: probes(*sys.argv[1:]))

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from interop.protocol import Absent, serve
+from interop.protocol import Absent, offered, serve
 from interop.values import canonical, pairs
 
 Rows = list[dict[str, Any]]
@@ -287,14 +287,7 @@ ENGINES: dict[str, Callable[[], Any]] = {
     "chdb": ChDB,
     "pysail": Sail,
 }
-ACTIONS = ("read_table", "read_files", "write_files", "create", "append", "delete", "update")
-
-
-def main() -> None:
-    """Answer requests with what the engine can do."""
-    engine = ENGINES[sys.argv[1]]()
-    serve({name: getattr(engine, name) for name in ACTIONS if hasattr(engine, name)})
 
 
 if __name__ == "__main__":
-    main()
+    serve(lambda: offered(ENGINES[sys.argv[1]]()))

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from typing import Any
 
-from interop.protocol import serve
+from interop.protocol import offered, serve
 from interop.values import canonical, pairs
 
 
@@ -24,6 +24,7 @@ class Spark:
             .config("spark.ui.enabled", "false")
             .config("spark.driver.memory", "1g")
             .config("spark.sql.shuffle.partitions", "1")
+            .config("spark.sql.sources.parallelPartitionDiscovery.parallelism", "1")  # of VACUUM
             .config("spark.sql.session.timeZone", "UTC")
             .config("spark.sql.warehouse.dir", self.place)
             .config("spark.log.level", "OFF")
@@ -103,21 +104,5 @@ def _value(kind: str, value: Any) -> Any:
     return canonical(value)
 
 
-def main() -> None:
-    """Answer requests."""
-    spark = Spark("".join(sys.argv[1:]))
-    serve(
-        {
-            "read_table": spark.read_table,
-            "read_files": spark.read_files,
-            "write_files": spark.write_files,
-            "create": spark.create,
-            "append": spark.append,
-            "delete": spark.delete,
-            "update": spark.update,
-        }
-    )
-
-
 if __name__ == "__main__":
-    main()
+    serve(lambda: offered(Spark("".join(sys.argv[1:]))))
