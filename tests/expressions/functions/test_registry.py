@@ -105,6 +105,8 @@ CONDITIONS = (
     "positive(dec) = 12.34", "typeof(dec) = 'decimal(10,2)'",
     "typeof(datediff(DAY, dt, dt)) = 'bigint'",
     "to_timestamp(concat(cast(dt AS STRING), 'T10:00:00Z')) > ts",
+    "try_add(k, n) IS NULL", "try_subtract(-k, n) < 0", "try_multiply(k, n) IS NULL",
+    "try_mod(k, n) IS NULL", "try_add(dec, n) > 10", "try_add(d, f) = 3", "try_add(sm, 1) IS NULL",
 )  # fmt: skip
 PATTERNS = (
     "^ab", "b$", "a.b", "[ab]+", "^[^a]*$", r"\d+", r"\s", r"\S\W", r"[\w-]", r"[\w-.]", "[a-]",
@@ -129,6 +131,7 @@ FAILING = (
     "cast(u AS DOUBLE) = 1",
     "cast(s AS DATE) = dt",
     "cast(s AS BOOLEAN)",
+    "try_add(cast(s AS INT), 1) = 1",
 )
 LEFT_TO_SPARK = (
     "lower(s) = 'z'", "s RLIKE '(?i)a'", "s LIKE u", "greatest(d, f) > 1", "round(f) = 2",
@@ -140,7 +143,7 @@ LEFT_TO_SPARK = (
     "regexp_count(s, '^a') = 1",
     "regexp_extract(s, '(a)+', 1) = s", "regexp_extract(s, 'a', 1) = s", "split(s, '')[0] = s",
     "split(s, ',')[n] = s", "size(array(n)) = 1", "regexp_extract(u, 'e.$', 0) = s",
-    "timestampdiff(MONTH, ts, ts) = 0",
+    "timestampdiff(MONTH, ts, ts) = 0", "try_add(dt, 1) = dt", "is_variant_null(s)",
 )  # fmt: skip
 
 
@@ -194,6 +197,23 @@ def test_a_hash_of_a_variant_needs_a_type(tmp_path: Path) -> None:
     table = vl.Table.create(tmp_path / "t", "event VARIANT")
     with pytest.raises(InvalidQuery, match="event:a::string"):
         table.sql("SELECT md5(event:a) AS x FROM t")
+
+
+def test_a_null_of_json_is_told_from_no_value_as_in_spark(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = vl.Table.create(tmp_path / "t", "n INT, event VARIANT")
+    events: list[object] = [
+        {"a": None}, {"a": 1}, {}, {"a": "x"}, None, {"a": [None]}, {"a": {"b": None}}, [None]
+    ]  # fmt: skip
+    table.append([{"n": number, "event": event} for number, event in enumerate(events)])
+    paths = ("event", "event:a", "event:a.b", "event:a[0]")
+    tests = [f"is_variant_null({path}) AS x{at}" for at, path in enumerate(paths)]
+    frame = spark.read.format("delta").load(table.uri).selectExpr("n", *tests).orderBy("n")
+    found = table.sql(f"SELECT n, {', '.join(tests)} FROM t ORDER BY n").to_pylist()
+    assert found == [row.asDict() for row in frame.collect()]
+    kept = table.sql("SELECT n FROM t WHERE is_variant_null(event:a) AND event:a IS NOT NULL")
+    assert kept.to_pylist() == [{"n": 0}]
 
 
 @pytest.mark.parametrize("condition", LEFT_TO_SPARK)

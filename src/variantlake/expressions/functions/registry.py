@@ -7,6 +7,7 @@ row's value is used.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
@@ -108,9 +109,18 @@ def _cast(expression: Call, values: Sequence[Values]) -> Values:
     return Values(array.cast(wanted.arrow, safe=wanted.kind not in _FLOATS), given.failed)
 
 
-def _tried_cast(expression: Call, values: Sequence[Values]) -> Values:
-    """Cast to NULL instead of failing; an operand that failed still fails."""
-    return Values(_cast(expression, values).array, values[0].failed)  # NULL where it failed
+def _tried(expression: Call, values: Sequence[Values]) -> Values:
+    """Compute to NULL instead of failing; an operand that failed still fails."""
+    strict = replace(expression, function=expression.function.removeprefix("try_"))
+    found = FUNCTIONS[strict.function](strict, [Values(each.array) for each in values])
+    return Values(found.array, in_turn(values))
+
+
+def _is_variant_null(_expression: Call, values: Sequence[Values]) -> Values:
+    """Whether a Variant is JSON's null, one zero byte; false for no Variant at all."""
+    (given,) = values
+    first = pc.binary_slice(pc.struct_field(plain(given.array), "value"), 0, 1)
+    return Values(pc.equal(first, b"\0").fill_null(False), given.failed)
 
 
 def _whole(given: Values, wanted: ShreddedType) -> Values:
@@ -271,7 +281,8 @@ FUNCTIONS: dict[str, Callable[[Call, Sequence[Values]], Values]] = {
     **dict.fromkeys(_ARROW, _arithmetic),
     **dict.fromkeys(("divide", "div", "remainder", "pmod"), _division),
     "cast": _cast,
-    "try_cast": _tried_cast,
+    **dict.fromkeys((f"try_{each}" for each in ("cast", "remainder", *_ARROW)), _tried),
+    "is_variant_null": _is_variant_null,
     "case": _case,
     "coalesce": _coalesce,
     **dict.fromkeys(("greatest", "least"), _extreme),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 
 from variantlake.expressions.functions.java_patterns import (
@@ -72,6 +73,14 @@ def _arithmetic(function: str, arguments: list[Expression]) -> Expression:
             if precision <= MAX_PRECISION:
                 return Call(function, (left, right), ShreddedType(Kind.DECIMAL, precision, scale))
     raise refused(f"{function} of {scalar(arguments[0]).ddl} and {scalar(arguments[1]).ddl}")
+
+
+def _tried(function: str, arguments: list[Expression]) -> Expression:
+    """Type `try_add` and its like: NULL instead of an error of the operation itself."""
+    strict = call(function.removeprefix("try_"), *arguments)
+    if scalar(strict) == DATE:  # there Spark tries the operands too
+        raise refused(f"{function} of DATE")
+    return replace(strict, function=function) if isinstance(strict, Call) else strict
 
 
 def _of_days(function: str, arguments: list[Expression]) -> Expression | None:
@@ -168,6 +177,13 @@ def _is_nan(_function: str, arguments: list[Expression]) -> Expression:
     (argument,) = arguments
     same = compare("=", cast(argument, DOUBLE), Literal(math.nan, "double"))
     return call("case", is_null(argument), Literal(value=False, type="boolean"), same)
+
+
+def _is_variant_null(function: str, arguments: list[Expression]) -> Expression:
+    (argument,) = arguments
+    if type_text(argument) != "variant":
+        raise refused(f"{function} of {type_text(argument).upper()}")
+    return Call(function, (argument,), BOOLEAN)
 
 
 def _sign(function: str, arguments: list[Expression]) -> Expression:
@@ -283,6 +299,7 @@ _SIGNATURES: dict[str, FunctionSignature] = {
     **share(("add", "subtract", "multiply"), _arithmetic, "double"),
     **share(("divide",), _divide, "double"),
     **share(("div", "remainder", "pmod"), _whole_division, "double"),
+    **share(("try_add", "try_subtract", "try_multiply", "try_remainder"), _tried, "double"),
     **share(("round", "bround"), _to_scale, "double"),
     **share(("negate",), _negated, "double"),
     **share(("abs",), _sign, "double"),
@@ -291,6 +308,7 @@ _SIGNATURES: dict[str, FunctionSignature] = {
     **share(("greatest", "least"), _extreme, "double"),
     **share(("bit_and", "bit_or", "bit_xor", "bit_not"), _bits, "double"),
     **share(("floor", "ceil"), _rounded, "double"),
+    **share(("is_variant_null",), _is_variant_null, None),
     **share(("coalesce",), _alike, None),
     **share(("case",), _case, None),
     **share(("length", "octet_length", "bit_length"), _strings(INT), None),
