@@ -496,7 +496,7 @@ def test_a_name_in_having_that_spark_types_as_a_column_is_refused(mixed: vl.Tabl
         ("SELECT count(*) FROM t GROUP BY CUBE (n)", "GROUP BY"),
         ("SELECT count(DISTINCT n, f) FROM t", "DISTINCT of several"),
         ("SELECT first(n) AS s FROM t", "FIRST"),
-        ("SELECT max(n) + 1 FROM t", "without a name"),
+        ("SELECT max(n) + 1e0 FROM t", "without a name"),
         ("SELECT exp(f) AS s FROM t", "EXP"),
         ("SELECT sum(DISTINCT n) AS s FROM t", "distinct"),
         ("SELECT d / 2 AS s FROM t", "division"),

@@ -25,7 +25,8 @@ from variantlake.errors import (
     UnsupportedFeature,
     VariantLakeError,
 )
-from variantlake.expressions.columns import Columns, name_of
+from variantlake.expressions.column_names import name_of
+from variantlake.expressions.columns import Columns
 from variantlake.expressions.from_sqlglot import Expressions
 from variantlake.expressions.tree import And, Expression, Ref
 from variantlake.expressions.typing import spark_type, untyped

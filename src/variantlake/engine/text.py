@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from sqlglot import exp
 
@@ -13,9 +14,10 @@ from variantlake.engine.inlined import WRITTEN, inline, query_in_from
 from variantlake.engine.queries import Ordering, Output, Query
 from variantlake.engine.subqueries import RunQuery, Subqueries
 from variantlake.errors import InvalidQuery, UnsupportedFeature
-from variantlake.expressions.columns import Columns, name_of
+from variantlake.expressions.column_names import name_of_column, name_of_expression
+from variantlake.expressions.columns import Columns
 from variantlake.expressions.from_sqlglot import Expressions, has_aggregate, outside
-from variantlake.expressions.tree import Aggregate, And, Expression, Ref, conjuncts, refs
+from variantlake.expressions.tree import And, Expression, conjuncts, refs
 from variantlake.expressions.typing import condition, refused, type_of, untyped
 from variantlake.sql.select import about, only_parts, parse_select, row_limit
 
@@ -45,13 +47,15 @@ def read_query(
     what a query in an expression raises.
     """
     with about(text):
-        return _QueryReader(tables, utc, time.time_ns() // 1000, run).query(parse_select(text))
+        reader = _QueryReader(text, tables, utc, time.time_ns() // 1000, run)
+        return reader.query(parse_select(text))
 
 
 @dataclass(frozen=True, slots=True)
 class _QueryReader:
     """Reads the queries of one text, which all share one `now()`."""
 
+    text: str
     tables: Mapping[str, StructType]
     utc: bool
     now: int
@@ -169,7 +173,19 @@ class _Select:
             inner = part.this if isinstance(part, exp.Alias) else part
             self._check_names(inner)
             found = self._read.expression(inner)
-            yield Output(part.alias if isinstance(part, exp.Alias) else _name(part, found), found)
+            name = part.alias if isinstance(part, exp.Alias) else self._name(part, found)
+            yield Output(name, found)
+
+    def _name(self, node: exp.Expression, found: Expression) -> str:
+        """The name that Spark gives to an unnamed item. Raises UnsupportedFeature if not known."""
+        written = node.meta.get(WRITTEN)
+        if written is None:
+            shown = partial(name_of_column, columns=self._columns)
+            return name_of_expression(node, found, shown, self._reader.text)
+        inner = written.this if isinstance(written, exp.Cast) else written
+        if isinstance(inner, exp.Column):
+            return inner.name
+        return name_of_expression(written, found, lambda column: column.name, self._reader.text)
 
     def _check_names(self, item: exp.Expression) -> None:
         """Refuse what only Spark resolves: `t.*`, and names of other items of the list."""
@@ -288,37 +304,3 @@ class _Select:
 def _ordinal(node: exp.Expression) -> int | None:
     whole = isinstance(node, exp.Literal) and not node.is_string and node.this.isdigit()
     return int(node.this) if whole else None
-
-
-def _name(node: exp.Expression, found: Expression) -> str:
-    """The name that Spark gives to an unnamed item. Raises UnsupportedFeature if not known."""
-    written = node.meta.get(WRITTEN)
-    if written is not None:
-        node = written
-        inner = node.this if isinstance(node, exp.Cast) else node
-        if isinstance(inner, exp.Column):
-            return inner.name
-        if isinstance(node, exp.Anonymous):
-            raise _unnamed()
-    if isinstance(found, Ref):
-        return name_of(node, found)
-    if isinstance(found, Aggregate) and not isinstance(node, exp.Filter | exp.CountIf):
-        if found.argument is None:
-            literal = isinstance(node.this, exp.Literal)
-            return f"count({node.this.this if literal else 1})"
-        inner = node.this
-        shown = f"{found.function}("
-        if isinstance(inner, exp.Distinct):
-            (inner,) = inner.expressions
-            shown += "DISTINCT "
-        if isinstance(inner, exp.Column) and not (
-            isinstance(node.this, exp.Distinct) and found.function != "count"
-        ):
-            return f"{shown}{inner.name})"
-    raise _unnamed()
-
-
-def _unnamed() -> UnsupportedFeature:
-    error = refused("an expression without a name of its own")
-    error.hint = error.cli_hint = "give it one: … AS name"
-    return error

@@ -198,19 +198,3 @@ def _named_type(text: str) -> str:
     if not isinstance(type_, exp.DataType) or "collate" in text.lower():
         raise refused(f"the type {text!r}")
     return type_name(type_)
-
-
-def name_of(node: exp.Expression, ref: Ref) -> str:
-    """The name that Spark gives to a selected item without an alias."""
-    inner: exp.Expr = node
-    while isinstance(inner, exp.Cast | exp.TryCast | exp.Paren):
-        inner = inner.this
-    if isinstance(inner, exp.Column):
-        return inner.name  # as the query writes it
-    if isinstance(inner, exp.Anonymous):
-        column, path, *_ = inner.expressions
-        parts = [part.name for part in column.parts] if isinstance(column, exp.Column) else []
-        written = ".".join(parts[-len(ref.column) :])
-        return f"{str(inner.this).lower()}({written}, {path.this})"
-    keys = [] if ref.path is None else [step for step in ref.path.steps if isinstance(step, str)]
-    return keys[-1] if keys else ref.column[-1]

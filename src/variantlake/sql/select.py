@@ -19,7 +19,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.errors import InvalidQuery, InvalidValue, UnsupportedFeature, did_you_mean
-from variantlake.expressions.columns import Columns, name_of
+from variantlake.expressions.column_names import name_of
+from variantlake.expressions.columns import Columns
 from variantlake.expressions.from_python import Expr
 from variantlake.expressions.from_sqlglot import Expressions, has_aggregate
 from variantlake.expressions.literals import WHOLE_NUMBER

@@ -40,6 +40,10 @@ def _keeping(build: Callable[..., exp.Expr]) -> Callable[..., exp.Expr]:
 class _Parser(DatabricksParser):
     """sqlglot's, whose trees do not tell some functions of Spark from others."""
 
+    # Parsed as other functions are, SUBSTR says where it stands, and SUBSTRING does not.
+    FUNCTION_PARSERS: ClassVar = {
+        name: parse for name, parse in DatabricksParser.FUNCTION_PARSERS.items() if name != "SUBSTR"
+    }
     FUNCTIONS: ClassVar = DatabricksParser.FUNCTIONS | {
         name: _keeping(DatabricksParser.FUNCTIONS[name])
         for name in ("DATE_FORMAT", "FROM_UNIXTIME", "DATEDIFF", "DATE_DIFF")

@@ -119,8 +119,9 @@ def _tried(expression: Call, values: Sequence[Values]) -> Values:
 def _is_variant_null(_expression: Call, values: Sequence[Values]) -> Values:
     """Whether a Variant is JSON's null, one zero byte; false for no Variant at all."""
     (given,) = values
-    first = pc.binary_slice(pc.struct_field(plain(given.array), "value"), 0, 1)
-    return Values(pc.equal(first, b"\0").fill_null(False), given.failed)
+    first: Any = pc.binary_slice(pc.struct_field(plain(given.array), "value"), 0, 1)
+    null: Any = pc.is_in(first, pa.array([b"\0"], first.type))
+    return Values(null, given.failed)
 
 
 def _whole(given: Values, wanted: ShreddedType) -> Values:
