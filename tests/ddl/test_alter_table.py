@@ -11,6 +11,7 @@ import pytest
 
 import variantlake as vl
 from tests.table.test_table import rows
+from variantlake.delta.protocol.clustering import clustering_names
 from variantlake.delta.schema.references import references, speaks_of
 from variantlake.errors import (
     InvalidQuery,
@@ -249,6 +250,75 @@ def test_comments_places_and_nulls(tmp_path: Path) -> None:
     table.append(pa.table({"n": pa.nulls(1, pa.int32())}))
     with pytest.raises(InvalidValue, match="1 rows have NULL in column 'n'"):
         table.set_not_null("n")
+
+
+def test_a_column_behind_itself_stays(tmp_path: Path) -> None:
+    """As in Delta Spark."""
+    table = _table(tmp_path)
+    names = [field.name for field in table.schema.fields]
+    table.alter("ALTER COLUMN n AFTER N")
+    assert [field.name for field in table.refresh().schema.fields] == names
+
+
+def test_paths_of_variants_cluster_a_table_in_the_place_of_columns(tmp_path: Path) -> None:
+    table = vl.Table.create(
+        tmp_path, "event VARIANT, n INT", shredding={"event": "a INT"}, cluster_by="n"
+    )
+
+    def clustering() -> tuple[object, object]:
+        found = table.refresh()
+        domains = clustering_names(found.schema, found.snapshot.domains)
+        return found.properties.get("variantlake.clusterBy"), domains
+
+    table.alter("CLUSTER BY (event:a::int, n)")
+    assert clustering() == ("event:a::int, n", ())
+    table.alter("CLUSTER BY (n)")
+    assert clustering() == (None, (("n",),))
+    table.alter("CLUSTER BY NONE")
+    table.alter("CLUSTER BY (`event`:a::int)")
+    table.alter("CLUSTER BY NONE")
+    assert clustering() == (None, ())
+    with pytest.raises(InvalidQuery, match="does not change a table"):
+        table.alter("CLUSTER BY (n + 1)")
+
+
+def test_paths_alone_end_with_none(tmp_path: Path) -> None:
+    table = _table(tmp_path)
+    table.alter("CLUSTER BY (event:a::bigint)")
+    assert table.properties["variantlake.clusterBy"] == "event:a::bigint"
+    table.alter("CLUSTER BY NONE")
+    assert "variantlake.clusterBy" not in table.properties
+
+
+def test_a_mapping_that_is_off_is_unset(tmp_path: Path) -> None:
+    table = _table(tmp_path, properties={"delta.columnMapping.mode": "none"})
+    table.alter("UNSET TBLPROPERTIES ('delta.columnMapping.mode')")
+    assert "delta.columnMapping.mode" not in table.properties
+    mapped = _table(tmp_path / "mapped", properties=MAPPED)
+    with pytest.raises(InvalidValue, match="files depend on it"):
+        mapped.unset_properties("delta.columnMapping.maxColumnId")
+
+
+def test_a_default_of_a_variant_that_another_writer_set_stays(tmp_path: Path) -> None:
+    """Delta Spark takes one; we set none."""
+    vl.Table.create(tmp_path, "event VARIANT, n INT DEFAULT 1")
+    log = tmp_path / "_delta_log" / f"{0:020}.json"
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    (metadata,) = (each["metaData"] for each in actions if "metaData" in each)
+    schema = json.loads(metadata["schemaString"])
+    schema["fields"][0]["metadata"]["CURRENT_DEFAULT"] = "parse_json('1')"
+    metadata["schemaString"] = json.dumps(schema)
+    log.write_text("\n".join(map(json.dumps, actions)))
+    for file in log.parent.glob("*.crc"):
+        file.unlink()
+    table = vl.Table.open(tmp_path)
+    table.alter("ALTER COLUMN n COMMENT 'c'")
+    table.alter("ADD COLUMN m INT")
+    assert table.refresh().schema.fields[0].default == "parse_json('1')"
+    with pytest.raises(InvalidSchema, match="whose default is NULL"):
+        table.alter("ALTER COLUMN event SET DEFAULT parse_json('2')")
+    table.alter("ALTER COLUMN event DROP DEFAULT")
+    assert table.refresh().schema.fields[0].default is None
 
 
 def test_several_columns_change_in_one_commit(tmp_path: Path) -> None:

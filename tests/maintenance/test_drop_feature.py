@@ -88,6 +88,12 @@ def test_the_preview_goes_by_either_name(tmp_path: Path) -> None:
         assert numbers(table.refresh()) == [1]
 
 
+def test_a_feature_is_named_in_any_case(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path / "t", "n INT", properties=DROPPED["vacuumProtocolCheck"])
+    table.drop_feature("VACUUMprotocolcheck", truncate_history=False)
+    assert "vacuumProtocolCheck" not in table.refresh().snapshot.features
+
+
 def test_other_features_are_refused(tmp_path: Path) -> None:
     table = make(tmp_path / "t")
     with pytest.raises(UnsupportedFeature, match="variantType cannot be dropped here"):

@@ -10,17 +10,17 @@ from variantlake.sql.table_functions import TableChanges, table_changes_in
 @pytest.mark.parametrize(
     ("call", "first", "last"),
     [
-        ("table_changes('a.t', 0)", 0, None),
-        ("TABLE_CHANGES( 'a.t' , 2, 5 )", 2, 5),
-        ("table_changes_by_path('a.t', 2)", 2, None),
+        ("table_changes('a.t', 0)", "0", None),
+        ("TABLE_CHANGES( 'a.t' , 2, 5 )", "2", "5"),
+        ("table_changes_by_path('a.t', 1 + 1)", "1 + 1", None),
         (
-            "table_changes('a.t', '2024-01-01 00:00:00', '2024-01-02')",
-            "2024-01-01 00:00:00",
-            "2024-01-02",
+            "table_changes('a.t', '2024-01-01 00:00:00', date_sub(now(), 1))",
+            "'2024-01-01 00:00:00'",
+            "date_sub(now(), 1)",
         ),
     ],
 )
-def test_calls_with_constants_are_taken_apart(call: str, first: object, last: object) -> None:
+def test_calls_are_taken_apart(call: str, first: object, last: object) -> None:
     text = f"SELECT * FROM {call} AS c JOIN {call} d USING (id)"
     one, two = table_changes_in(text)
     assert isinstance(one, TableChanges)
@@ -35,7 +35,6 @@ def test_calls_with_constants_are_taken_apart(call: str, first: object, last: ob
         "SELECT * FROM table_changes",
         "SELECT * FROM table_changes(t, 0)",
         "SELECT * FROM table_changes('t')",
-        "SELECT * FROM table_changes('t', 1 + 1)",
         "SELECT * FROM table_changes('t', 1, 2, 3)",
         "SELECT * FROM table_changes('t', 1",
         "SELECT 'table_changes(1)'",

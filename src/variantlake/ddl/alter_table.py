@@ -208,8 +208,8 @@ def _changes(snapshot: Snapshot, change: parts.Alteration) -> Changes | None:
             return widen.change_type(snapshot, column, type_)
         case parts.DropConstraint(name, missing_ok):
             return alter.drop_constraint(snapshot, name, missing_ok=missing_ok)
-        case parts.ClusterBy(columns):
-            return alter.cluster_by(snapshot, columns)
+        case parts.ClusterBy(columns, paths):
+            return alter.cluster_by(snapshot, columns, paths)
         case parts.UnsetProperties(names):
             _check_there(snapshot, change)
             return alter.unset_properties(snapshot, names)

@@ -70,7 +70,7 @@ def drop_feature(
 
     Raises as `Table.drop_feature`.
     """
-    check_droppable(snapshot, name, truncate_history=truncate_history)
+    name = check_droppable(snapshot, name, truncate_history=truncate_history)
     names = VARIANT_SHREDDING if name in VARIANT_SHREDDING else (name,)
     drop = _Drop(snapshot, run, dry_run, progress)
     rewritten = _UNUSED[names[0]](drop)
@@ -358,13 +358,17 @@ _PROPERTIES = {
 """By feature name, the properties that are removed with the feature."""
 
 
-def check_droppable(snapshot: Snapshot, name: str, *, truncate_history: bool = False) -> None:
-    """Raise for a feature that the table does not have or that Variantlake cannot drop."""
+def check_droppable(snapshot: Snapshot, name: str, *, truncate_history: bool = False) -> str:
+    """Return the name of a feature, given in any case.
+
+    Raises for one that the table does not have or that Variantlake cannot drop.
+    """
     if not isinstance(name, str):
         raise InvalidValue(f"a feature is {name!r}", hint="its name, as in variantShredding")
     listed = dict.fromkeys(
         (*writer_features(snapshot.protocol), *reader_features(snapshot.protocol))
     )
+    name = next((each for each in listed if each.lower() == name.lower()), name)
     # The preview is the same feature under another name; both are dropped.
     meant = VARIANT_SHREDDING if name in VARIANT_SHREDDING else (name,)
     if listed.keys().isdisjoint(meant):
@@ -384,7 +388,7 @@ def check_droppable(snapshot: Snapshot, name: str, *, truncate_history: bool = F
             cli_hint="truncate the history: --truncate-history",
         )
     if meant[0] in _UNUSED:
-        return
+        return name
     hint = "no engine drops it: copy the rows into a table that is made without it"
     raise UnsupportedFeature(
         f"the feature {name} cannot be dropped here, only {', '.join(_UNUSED)}",

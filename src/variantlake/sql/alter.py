@@ -111,9 +111,13 @@ class ChangeColumns:
 
 @dataclass(frozen=True, slots=True)
 class ClusterBy:
-    """`CLUSTER BY (columns)`, which are paths of quoted names; no column for NONE."""
+    """`CLUSTER BY (columns)`, which are paths of quoted names; no column for NONE.
+
+    If one is a path of a Variant, all are in `paths`, as written.
+    """
 
     columns: tuple[str, ...]
+    paths: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,10 +348,15 @@ class _AlterCursor(TokenCursor):
         return self.span(start, self.at)
 
     def _clustering(self) -> ClusterBy | None:
-        cursors = list(map(_AlterCursor, self.items()))
+        items = self.items()
+        cursors = list(map(_AlterCursor, items))
         columns = tuple(column for cursor in cursors if (column := cursor.column()) is not None)
-        whole = len(columns) == len(cursors) and all(cursor.done for cursor in cursors)
-        return ClusterBy(columns) if columns and whole else None
+        if not columns or len(columns) < len(cursors):
+            return None
+        if all(cursor.done for cursor in cursors):
+            return ClusterBy(columns)
+        of_variants = all(cursor.kind() in (None, TokenType.COLON) for cursor in cursors)
+        return ClusterBy((), tuple(items)) if of_variants else None
 
     def _column_changes(self, *, hive: bool) -> Alteration | None:
         found = list[ColumnChange]()

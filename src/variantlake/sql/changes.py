@@ -92,7 +92,9 @@ def parse_change(text: str) -> ChangeText | None:
             return None
         assignments = reader.assignments(("WHERE",))
         where = reader.rest() if reader.take("WHERE") else None
-        return UpdateText(target, assignments, where) if assignments and reader.read else None
+        if not reader.read or any(_reads_another(value) for _, value in assignments):
+            return None
+        return UpdateText(target, assignments, where) if assignments else None
     tables = reader.until("MERGE", "SELECT") if reader.word(reader.at) == "WITH" else ""
     merge = reader.merge() if reader.take("MERGE") else None
     if merge is None or not tables:
@@ -135,6 +137,13 @@ def with_texts(parsed: ChangeText, change: Callable[[str], str]) -> ChangeText:
         for each in parsed.clauses
     )
     return replace(parsed, on=change(parsed.on), clauses=clauses)
+
+
+def _reads_another(value: str) -> bool:
+    """Whether FROM and another table follow the value of an UPDATE."""
+    cursor = TokenCursor(value)
+    cursor.until("FROM")
+    return not cursor.done and cursor.word(cursor.at - 1) != "DISTINCT"
 
 
 def has_star(text: str) -> bool:

@@ -158,7 +158,7 @@ class _CreateCursor(TokenCursor):
         if name.upper() != "UTF8_BINARY":
             raise UnsupportedFeature(
                 f"DEFAULT COLLATION {name} is not supported",
-                hint="declare the collation of each column: name STRING COLLATE UTF8_LCASE",
+                hint="conditions compare by one: name COLLATE UTF8_LCASE = 'x'",
             )
         return {"collation": name.upper()}
 

@@ -84,7 +84,7 @@ _INSTEAD = {
         "remove the table's folder",
     ),
     "FSCK": (
-        "Table.health(orphans=True) lists files that are not needed",
+        "`variantlake check` names files that are missing; Table.health(orphans=True) lists others",
         "`variantlake check` names files that are missing",
     ),
     "GENERATE": (
@@ -122,6 +122,13 @@ _INSTEAD = {
         ),
         "a query is over one table; `variantlake info` describes it",
     ),
+    "SYNC": (
+        (
+            "no catalog has to be brought up to date: lake.register(name, path) names a table,"
+            " ALTER TABLE ... ALTER COLUMN a SYNC IDENTITY continues numbers"
+        ),
+        _NOT_HERE,
+    ),
     "TRUNCATE": (f"{_SQL}, and Table.overwrite(...) with no rows empties a table", _DELTA),
     "UNCACHE": ("df.unpersist() drops what lake.table(...).cache() kept", _NOT_HERE),
     "UNDROP": ("a folder that was removed is gone; restore a backup or a clone",) * 2,
@@ -136,21 +143,28 @@ _INSTEAD = {
 }
 
 
+_CREATE = (
+    "CREATE [OR REPLACE] TABLE [IF NOT EXISTS] t (a INT, ...) USING delta, LIKE u USING delta,"
+    " USING delta AS SELECT ..., and [SHALLOW | DEEP] CLONE u; a name that is neither"
+    " delta.`/path` nor one of lake.register needs LOCATION '/path'"
+)
 # The forms that a lake runs, as hints for a statement of another form.
 _FORMS = {
     "ALTER": (
         "ALTER TABLE t with ADD, DROP, REPLACE, RENAME, ALTER or CHANGE COLUMN, SET or UNSET"
         " TBLPROPERTIES, ADD CONSTRAINT c CHECK (...), DROP CONSTRAINT, CLUSTER BY, DROP FEATURE;"
         " instead of RENAME TO and SET LOCATION: lake.register(name, path), or move the folder;"
-        " partitions come with their rows"
+        " partitions come with their rows; keys, tags, owners, masks and filters are a catalog's"
     ),
     "ANALYZE": "ANALYZE TABLE t COMPUTE STATISTICS",
+    "CREATE": _CREATE,
+    "REPLACE": _CREATE,
     "BEGIN": (
         "scripts that query tables; give INSERT, UPDATE, DELETE, MERGE and other statements on"
         " Delta tables to lake.sql one by one"
     ),
     "COMMENT": "COMMENT ON TABLE t IS 'x'; ALTER TABLE t ALTER COLUMN a COMMENT 'x'",
-    "DELETE": "DELETE FROM t [AS a] [WHERE ...]",
+    "DELETE": "DELETE FROM t [AS a] [WHERE ...]; MERGE deletes rows by those of another table",
     "DESC": "DESCRIBE [EXTENDED] t, DESCRIBE HISTORY t [LIMIT n], DESCRIBE DETAIL t",
     "DESCRIBE": "DESCRIBE [EXTENDED] t, DESCRIBE HISTORY t [LIMIT n], DESCRIBE DETAIL t",
     "DROP": "DROP TABLE [IF EXISTS] t",
@@ -159,7 +173,10 @@ _FORMS = {
         "INSERT [WITH SCHEMA EVOLUTION] INTO or OVERWRITE t [PARTITION (p = 'x')] [(a, b)]"
         " [BY NAME] [REPLACE WHERE ...] and VALUES or a query; the table has no alias"
     ),
-    "MERGE": "MERGE [WITH SCHEMA EVOLUTION] INTO t USING s ON ... WHEN [NOT] MATCHED ...",
+    "MERGE": (
+        "MERGE [WITH SCHEMA EVOLUTION] INTO t USING s ON ... WHEN [NOT] MATCHED ... THEN UPDATE,"
+        " DELETE or INSERT; s is a table or a query in parentheses: (SELECT ... VERSION AS OF 1)"
+    ),
     "OPTIMIZE": "OPTIMIZE t [WHERE ...] [ZORDER BY (a, b)]",
     "REORG": (
         "REORG TABLE t [WHERE ...] APPLY (PURGE); for UPGRADE UNIFORM take Delta Spark, with the"
@@ -171,8 +188,14 @@ _FORMS = {
         " of tables"
     ),
     "TRUNCATE": "TRUNCATE TABLE t; DELETE FROM t WHERE p = 'x' empties a partition",
-    "UPDATE": "UPDATE t [AS a] SET a = 1, s.x = 2 [WHERE ...]; an array or a map is set as a whole",
-    "VACUUM": "VACUUM t [LITE] [RETAIN n HOURS] [DRY RUN]",
+    "UPDATE": (
+        "UPDATE t [AS a] SET a = 1, s.x = 2 [WHERE ...]; an array or a map is set as a whole; MERGE"
+        " changes rows by those of another table"
+    ),
+    "VACUUM": (
+        "VACUUM t [LITE | FULL] [RETAIN n HOURS] [DRY RUN]; in the place of USING INVENTORY, LITE"
+        " finds files by the log and lists no folder"
+    ),
 }
 
 

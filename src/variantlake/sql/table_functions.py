@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokenizer_core import TokenType
 
-from variantlake.sql.tokens import TEXTS, Span, tokenize
+from variantlake.sql.token_cursor import TokenCursor
+from variantlake.sql.tokens import Span, kind_at, tokenize
 
 FUNCTION = "table_changes"
 _NAMES = (FUNCTION, "table_changes_by_path")
@@ -15,42 +16,32 @@ _NAMES = (FUNCTION, "table_changes_by_path")
 
 @dataclass(frozen=True, slots=True)
 class TableChanges:
-    """`table_changes('table', first [, last])`; numbers are versions, texts are times.
+    """`table_changes('table', first [, last])`, with the expressions of the range as written.
 
     `table_changes_by_path` is the same.
     """
 
     table: str
-    first: int | str
-    last: int | str | None
+    first: str
+    last: str | None
     span: Span
 
 
 def table_changes_in(text: str) -> list[TableChanges]:
-    """The calls whose arguments are constants, in order."""
-    if FUNCTION not in text.lower():
-        return []
-    return list(_calls(tokenize(text)))
+    """The calls whose table is a constant, in order."""
+    return list(_calls(text)) if FUNCTION in text.lower() else []
 
 
-def _calls(tokens: Sequence[Token]) -> Iterator[TableChanges]:
-    kinds = [token.token_type for token in tokens]
+def _calls(text: str) -> Iterator[TableChanges]:
+    tokens = tokenize(text)
     for at, token in enumerate(tokens):
-        is_call = kinds[at + 1 : at + 2] == [TokenType.L_PAREN]
-        if not is_call or token.text.lower() not in _NAMES or TokenType.R_PAREN not in kinds[at:]:
+        if token.text.lower() not in _NAMES or kind_at(tokens, at + 1) is not TokenType.L_PAREN:
             continue
-        end = kinds.index(TokenType.R_PAREN, at)
-        if any(kind is not TokenType.COMMA for kind in kinds[at + 3 : end : 2]):
+        start = tokens[at + 1].start
+        cursor = TokenCursor(text[start:])
+        items = cursor.items()
+        table = TokenCursor(items[0]).text() if items else None
+        if table is None or len(items) not in (2, 3) or cursor.at > len(cursor.tokens):
             continue
-        span = token.start, tokens[end].end + 1
-        match [_constant(each) for each in tokens[at + 2 : end : 2]]:
-            case [str(table), int() | str() as first]:
-                yield TableChanges(table, first, None, span)
-            case [str(table), int() | str() as first, int() | str() as last]:
-                yield TableChanges(table, first, last, span)
-
-
-def _constant(token: Token) -> int | str | None:
-    if token.token_type in TEXTS:
-        return token.text
-    return int(token.text) if token.text.isascii() and token.text.isdigit() else None
+        span = token.start, start + cursor.tokens[cursor.at - 1].end + 1
+        yield TableChanges(table, items[1], items[2] if len(items) == 3 else None, span)

@@ -38,6 +38,9 @@ WRONG: list[tuple[str, object, type[VariantLakeError], str]] = [
     ("delta.columnMapping.maxColumnId", "3", InvalidValue, "writers alone"),
     ("delta.feature.apendOnly", "supported", UnsupportedFeature, "did you mean appendOnly"),
     ("delta.universalFormat.enabledFormats", "hudi", UnsupportedFeature, "not written here"),
+    ("delta.isolationLevel", "SnapshotIsolation", InvalidValue, "Serializable or Write"),
+    ("delta.feature.clustering", "supported", InvalidValue, "columns to cluster by"),
+    ("location", "/elsewhere", InvalidValue, "clone it"),
     ("", "x", InvalidValue, "needs a name"),
 ]
 

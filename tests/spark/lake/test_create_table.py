@@ -194,6 +194,16 @@ def test_without_the_jar_a_table_is_made_at_a_place(
         assert "LOCATION" in str(caught.value.hint)
 
 
+def test_paths_of_variants_cluster_a_new_table(lake: Lake, tmp_path: Path) -> None:
+    for number, more in enumerate(("(v VARIANT, n INT)", "AS SELECT parse_json('1') AS v, 1 AS n")):
+        clause = "CLUSTER BY (v:a::int, n)"
+        at = (more, clause) if number == 0 else (clause, more)
+        lake.sql(f"CREATE TABLE delta.`{tmp_path / str(number)}` {' '.join(at)}")
+        table = vl.Table.open(tmp_path / str(number))
+        assert table.properties["variantlake.clusterBy"] == "v:a::int, n"
+        assert "clustering" not in table.snapshot.features
+
+
 def test_rows_that_others_added_meanwhile_are_not_replaced(
     lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,6 +230,7 @@ REFUSED = [
     ("CREATE TABLE {n} (v VARIANT, a INT) PARTITIONED BY (v)", InvalidSchema, "Variant"),
     ("CREATE TABLE {n} AS SELECT nope", InvalidQuery, "nope"),
     ("CREATE TABLE {n} (b INT) DEFAULT COLLATION UTF8_LCASE", UnsupportedFeature, "UTF8_LCASE"),
+    ("CREATE TABLE {n} (b INT PRIMARY KEY)", InvalidSchema, "expected ','"),
     ("REPLACE TABLE {n} (b INT)", NotADeltaTable, "not a Delta"),
     ("REPLACE TABLE {n} AS SELECT 1 AS a", NotADeltaTable, "not a Delta"),
 ]

@@ -232,6 +232,7 @@ REFUSED: list[tuple[str, type[Exception], str]] = [
         InvalidValue,
         "is shorter than delta.deletedFileRetentionDuration",
     ),
+    ("UPDATE {t} SET n = 1 FROM {t} AS u", UnsupportedFeature, "not supported in this form"),
     ("UPDATE __view SET n = 1", UnsupportedFeature, "is a view, and rows of a view"),
     ("DELETE FROM __view WHERE n = 1", UnsupportedFeature, "is a view, and rows of a view"),
 ]
@@ -508,7 +509,30 @@ def test_changes_are_a_table_of_queries(twins: Twins) -> None:
     found = rows(twins.lake.sql(query.format(t="own.t")))
     assert found == rows(twins.spark.sql(query.format(t=f"delta.`{path}`")))
     assert len(found) == 5
+    computed = query.replace("2, 5", "1 + 1, 5L")
+    assert rows(twins.lake.sql(computed.format(t="own.t"))) == found
+    first = vl.Table.open(path, version=2).history(1)[0].time
+    since = query.replace("2, 5", f"TIMESTAMP'{first:%Y-%m-%d %H:%M:%S}' + INTERVAL 0 DAY")
+    assert len(rows(twins.ours(since))) == 5
+    with pytest.raises(InvalidQuery, match="not a version or a time"):
+        twins.ours("SELECT * FROM table_changes('{t}', current_date())")
     assert twins.spark.sql("SHOW VIEWS LIKE '__vl*'").collect() == []
+
+
+def test_a_default_has_the_type_of_its_column(twins: Twins) -> None:
+    default = "named_struct('a', NULL, 'b', 'd')"
+    twins.both(f"ALTER TABLE {{t}} ALTER COLUMN st SET DEFAULT {default}")
+    twins.both("INSERT INTO {t} (id) VALUES (1)")
+    ours, theirs = (rows(each) for each in twins.both("SELECT * FROM {t}"))
+    assert ours == theirs
+
+
+def test_a_setting_lets_vacuum_take_any_retention(twins: Twins) -> None:
+    twins.ours(INSERTS[0])
+    twins.ours("DELETE FROM {t}")
+    with changed(twins.spark, {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}):
+        twins.ours("VACUUM {t} RETAIN 0 HOURS")
+    assert not list((twins.folder / "ours").rglob("*.parquet"))
 
 
 def test_dropping_a_table_drops_its_name(twins: Twins) -> None:

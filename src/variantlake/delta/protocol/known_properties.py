@@ -47,6 +47,10 @@ SET_BY_WRITERS = re.compile(
 _INSTEAD = {
     "delta.ignoreProtocolDefaults": "new tables have the features that they need, and no others",
     "delta.enableChangeDataCapture": "its name is delta.enableChangeDataFeed",
+    # Spark's own, which its parser refuses.
+    "location": "a table is where its path says; clone it to have it in another place",
+    "provider": "a table of Delta is one; the data can be written again as another format",
+    "external": "files stay where they are, whoever forgets the table",
 }
 READER_VERSION = "delta.minReaderVersion"
 WRITER_VERSION = "delta.minWriterVersion"
@@ -56,6 +60,7 @@ _BOOLEAN = re.compile(r"true|false")
 _NATURAL = re.compile(r"[1-9]\d{0,8}")
 _BYTES = re.compile(r"[1-9]\d{0,11}")
 _COUNT = re.compile(r"\d{1,9}")
+_ISOLATION = re.compile(r"serializable|writeserializable", re.IGNORECASE)
 _SHARE = re.compile(r"0(\.\d{1,9})?|1(\.0{1,9})?")
 _DURATION = re.compile(
     r"(interval\s+)?\d+\s+{0}(\s+\d+\s+{0})*".format(
@@ -100,9 +105,7 @@ VALUES = {
     "delta.enableMaterializePartitionColumnsFeature": _BOOLEAN,
     "delta.enableRowTracking": _BOOLEAN,
     "delta.enableTypeWidening": _BOOLEAN,
-    "delta.isolationLevel": re.compile(
-        r"serializable|writeserializable|snapshotisolation", re.IGNORECASE
-    ),
+    "delta.isolationLevel": _ISOLATION,
     "delta.logRetentionDuration": _DURATION,
     "delta.parquet.compression.codec": re.compile("|".join(CODECS), re.IGNORECASE),
     "delta.parquet.format.version": re.compile(r"1\.0\.0|2\.\d+\.\d+"),
@@ -127,6 +130,7 @@ _EXAMPLES = {
     _NATURAL: "a number from 1 on",
     _BYTES: "a number of bytes, without a unit",
     _COUNT: "a number from 0 on",
+    _ISOLATION: "Serializable or WriteSerializable",
     _SHARE: "a share between 0 and 1, as 0.3; with 1 nothing is learned again",
     _DURATION: "a duration such as 'interval 30 days', without months and years",
 }
@@ -231,6 +235,12 @@ def _check_feature(key: str, value: str) -> None:
     if value.lower() not in ("supported", "enabled"):
         raise InvalidValue(f"the property {key} is {value!r}, expected 'supported'")
     name = key.removeprefix(FEATURE_PREFIX)
+    if name == "clustering":  # whoever meets it expects clustering columns, and no partitions
+        raise InvalidValue(
+            "the feature clustering comes with the columns to cluster by",
+            hint="ALTER TABLE ... CLUSTER BY (a), or Table.create(..., cluster_by='a')",
+            cli_hint="`variantlake alter TABLE 'CLUSTER BY (a)'`",
+        )
     if name not in FEATURES:
         raise UnsupportedFeature(
             f"the feature {name} cannot be written here",

@@ -66,6 +66,8 @@ def new_table(
     """
     properties = of_table(check_properties(properties), schema)
     check_schema(schema, partition_columns, properties)
+    for field in schema.fields:
+        check_default(field, field.default)
     configuration = dict[str, str]()
     if schema.holds_variant():
         configuration[SHREDDING_PROPERTY] = "true"
@@ -89,6 +91,15 @@ def new_table(
         description=description,
         created_time=time.time_ns() // 1_000_000,
     )
+
+
+def check_default(field: StructField, expression: str | None) -> None:
+    """Refuse a default for a Variant, although tables of other writers may have one."""
+    if expression and StructType((field,)).holds_variant():
+        raise InvalidSchema(
+            f"column {field.name!r} holds a Variant, whose default is NULL",
+            hint="give the value in each INSERT, or in the frame that is appended",
+        )
 
 
 def check_schema(
@@ -146,8 +157,6 @@ def _check_expressions(schema: StructType) -> None:
             )
         if item.default and (item.generation or is_identity(item)):
             raise InvalidSchema(f"column {item.name!r} is generated, and has no default")
-        if item.default and variant:
-            raise InvalidSchema(f"column {item.name!r} holds a Variant, whose default is NULL")
 
 
 def _check_names(type_: DataType, where: str, *, any_name: bool) -> None:

@@ -192,14 +192,17 @@ def moved_field(schema: StructType, path: FieldPath, after: str | None) -> Struc
 
     def changed(struct: StructType) -> StructType:
         field = next(item for item in struct.fields if item.name == path[-1])
-        rest = [item for item in struct.fields if item is not field]
         at = 0
         if after is not None:
-            names = [item.name.lower() for item in rest]
+            names = [item.name.lower() for item in struct.fields]
             if after.lower() not in names:
-                raise _unknown((*path[:-1], after), [item.name for item in rest])
+                raise _unknown((*path[:-1], after), [item.name for item in struct.fields])
             at = names.index(after.lower()) + 1
-        return StructType((*rest[:at], field, *rest[at:]))
+        before, behind = (
+            [item for item in part if item is not field]
+            for part in (struct.fields[:at], struct.fields[at:])
+        )
+        return StructType((*before, field, *behind))
 
     return with_struct(schema, path[:-1], changed)
 

@@ -61,6 +61,10 @@ _PIECE = re.compile(
     r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`]|``)+`|NOT\s+NULL\b|\w+|\s+|.""",
     re.DOTALL | re.IGNORECASE,
 )
+_OPTIONS = (
+    "NOT NULL, COMMENT 'x', DEFAULT x and GENERATED ALWAYS AS (x) follow a type; ALTER TABLE ..."
+    " ADD CONSTRAINT c CHECK (x) adds a rule, and no column has a key or a collation"
+)
 _LONG = re.compile(r"\s*([+-]?\d{1,19})\b")
 
 
@@ -140,7 +144,7 @@ class _TableDdlParser:
             if self._at_end() if not end else self._take(end):
                 return tuple(found)
             if not self._take(","):
-                raise self._error(f"expected ',' or {end or 'the end'!r}")
+                raise self._error(f"expected ',' or {end or 'the end'!r}", hint=_OPTIONS)
 
     def whole_type(self) -> DataType:
         """Parse a type that is the whole text."""

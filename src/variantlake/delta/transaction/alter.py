@@ -14,6 +14,7 @@ import orjson
 from variantlake.delta.actions.actions import Metadata, Protocol
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.change_feed import CHANGE_FEED, check_change_feed
+from variantlake.delta.protocol.cluster_paths import PROPERTY as CLUSTER_BY
 from variantlake.delta.protocol.clustering import clustering_domain, clustering_names
 from variantlake.delta.protocol.identity_columns import is_identity
 from variantlake.delta.protocol.intervals import check_retentions
@@ -156,15 +157,24 @@ def drop_constraint(snapshot: Snapshot, name: str, *, missing_ok: bool = False) 
     return metadata_changes(snapshot, "DROP CONSTRAINT", metadata, snapshot.protocol, parameters)
 
 
-def cluster_by(snapshot: Snapshot, columns: Sequence[str]) -> Changes | None:
-    """Cluster the table by these columns, or end its clustering; rewrites no file.
+def cluster_by(
+    snapshot: Snapshot, columns: Sequence[str], paths: Sequence[str] = ()
+) -> Changes | None:
+    """Cluster the table by these columns, or by paths of Variants; rewrites no file.
 
-    Returns None if there are no columns and the table is not clustered. Raises InvalidSchema for a
-    column that is missing or has no order, and for a partitioned table.
+    Neither ends its clustering. Returns None if the table is not clustered then. Raises
+    InvalidSchema for a column that is missing or has no order, and for a partitioned table;
+    otherwise as `set_properties`.
     """
-    partitions = snapshot.partition_columns
-    domain = clustering_domain(snapshot.schema, columns, partitions)
+    own, partitions = snapshot.metadata.configuration, snapshot.partition_columns
     before = clustering_names(snapshot.schema, snapshot.domains)
+    if paths:
+        changes = set_properties(snapshot, {CLUSTER_BY: ", ".join(paths)})
+        ended = clustering_domain(snapshot.schema, (), ())
+        return replace(changes, domains=(ended,)) if before else changes
+    if CLUSTER_BY in own and not (columns or before):
+        return unset_properties(snapshot, [CLUSTER_BY])
+    domain = clustering_domain(snapshot.schema, columns, partitions)
     if not columns and domain.domain not in snapshot.domains:
         return None
     after = clustering_names(snapshot.schema, {domain.domain: domain})
@@ -173,8 +183,11 @@ def cluster_by(snapshot: Snapshot, columns: Sequence[str]) -> Changes | None:
         "oldClusteringColumns": ",".join(map(".".join, before)),
         "newClusteringColumns": ",".join(map(".".join, after)),
     }
-    changes = metadata_changes(snapshot, "CLUSTER BY", snapshot.metadata, protocol, parameters)
-    return replace(changes, metadata=None, domains=(domain,))
+    configuration = {key: value for key, value in own.items() if key != CLUSTER_BY}
+    metadata = replace(snapshot.metadata, configuration=configuration)
+    changes = metadata_changes(snapshot, "CLUSTER BY", metadata, protocol, parameters)
+    kept = None if metadata == snapshot.metadata else metadata
+    return replace(changes, metadata=kept, domains=(domain,))
 
 
 def unset_properties(snapshot: Snapshot, names: Collection[str]) -> Changes:
@@ -191,7 +204,7 @@ def unset_properties(snapshot: Snapshot, names: Collection[str]) -> Changes:
                 hint=f"drop_constraint({name.removeprefix(CONSTRAINT_PREFIX)!r}) removes it",
             )
         learned = name.startswith(LEARNED_PREFIX)
-        if name == MODE or (SET_BY_WRITERS.fullmatch(name) and not learned):
+        if (name == MODE and is_mapped(own)) or (SET_BY_WRITERS.fullmatch(name) and not learned):
             raise InvalidValue(f"the property {name} cannot be removed: files depend on it")
     configuration = {k: v for k, v in own.items() if k not in names}
     metadata = replace(snapshot.metadata, configuration=configuration)

@@ -20,7 +20,7 @@ from variantlake.delta.protocol.identity_columns import (
     with_marks,
 )
 from variantlake.delta.protocol.needed_features import extended_protocol, needed_features
-from variantlake.delta.protocol.new_table import check_schema
+from variantlake.delta.protocol.new_table import check_default, check_schema
 from variantlake.delta.schema.char_types import declared_type
 from variantlake.delta.schema.column_mapping import MODE, is_mapped, with_mapping
 from variantlake.delta.schema.columns_by_path import (
@@ -155,6 +155,7 @@ def set_default(snapshot: Snapshot, column: str, expression: str | None) -> Chan
     if expression is not None and (len(path) > 1 or field.generation or is_identity(field)):
         what = "a field of a struct" if len(path) > 1 else "generated"
         raise InvalidSchema(f"column {shown_path(path)} is {what}, and has no default")
+    check_default(field, expression)
     return _with_metadata(snapshot, column, "CURRENT_DEFAULT", expression)
 
 

@@ -245,7 +245,9 @@ def _with_names(given: st.DataType, wanted: st.DataType, place: str) -> st.DataT
             if len(given.fields) != len(wanted.fields):
                 raise InvalidQuery(
                     f"{place} has the fields {', '.join(wanted.names)}, and its new value "
-                    f"{', '.join(given.names)}"
+                    f"{', '.join(given.names)}",
+                    hint="give a value for each field, or NULL; ALTER TABLE ... ADD COLUMN"
+                    f" {place}.name adds one, and so does lake.append(..., merge_schema=True)",
                 )
             pairs = zip(given.fields, wanted.fields, strict=True)
             return st.StructType(

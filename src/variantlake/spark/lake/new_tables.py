@@ -10,6 +10,8 @@ from pyspark.sql import DataFrame
 from variantlake.ddl.alter_table import check_expressions
 from variantlake.delta.log.log_segment import has_log
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.cluster_paths import PROPERTY as CLUSTER_BY
+from variantlake.delta.protocol.cluster_paths import names_paths
 from variantlake.delta.protocol.features import check_defaults_listed
 from variantlake.delta.protocol.known_properties import FEATURE_PREFIX
 from variantlake.delta.schema.ddl import parse_table_ddl
@@ -22,7 +24,7 @@ from variantlake.spark.load.append import append
 from variantlake.spark.load.append_target import NewTable, in_schema
 from variantlake.spark.load.constraints import SparkChecks
 from variantlake.spark.query.table_locations import Location, name_parts
-from variantlake.sql.create import CreateText
+from variantlake.sql.create import CreateText, TableClauses
 from variantlake.storage.opening import open_store
 from variantlake.writing.table_write import READER_FEATURES
 
@@ -102,10 +104,11 @@ class NewTables:
                 f"{text.operation} takes its columns from the query", hint="declare none"
             )
         frame = self._session.query(text.query or "", args, tables)
+        columns, properties = _clustering(clauses)
         new = NewTable(
             partition_by=clauses.partition_by,
-            properties=clauses.properties,
-            cluster_by=clauses.cluster_by,
+            properties=properties,
+            cluster_by=columns,
             description=clauses.comment,
             operation=text.operation,
             replaced=replaced,
@@ -146,12 +149,13 @@ def _new(text: CreateText, replaced: Snapshot | None) -> Creation:
     # As in Delta Spark, options of CREATE TABLE without a query become properties, under two names.
     options = {f"option.{key}": value for key, value in clauses.options.items()}
     schema = parse_table_ddl(_columns(text)) if _columns(text) else StructType(())
+    columns, properties = _clustering(clauses)
     return Creation.of(
         replaced,
         schema,
         in_schema(clauses.partition_by, schema),
-        {**clauses.options, **options, **clauses.properties},
-        cluster_columns=in_schema(clauses.cluster_by, schema),
+        {**clauses.options, **options, **properties},
+        cluster_columns=in_schema(columns, schema),
         description=clauses.comment,
         operation=text.operation,
     )
@@ -166,6 +170,13 @@ def _like(source: Snapshot, text: CreateText) -> Creation:
 def _columns(text: CreateText) -> str:
     """Return the columns that the statement declares, those of PARTITIONED BY last."""
     return ", ".join(filter(None, (text.columns, text.clauses.partition_columns)))
+
+
+def _clustering(clauses: TableClauses) -> tuple[tuple[str, ...], Mapping[str, str]]:
+    """Return the clustering columns and the properties, one of which names paths of Variants."""
+    if not names_paths(clauses.cluster_by):
+        return clauses.cluster_by, clauses.properties
+    return (), {**clauses.properties, CLUSTER_BY: ", ".join(clauses.cluster_by)}
 
 
 def _listed(text: CreateText) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -24,7 +23,7 @@ from variantlake.errors import (
     UnsupportedFeature,
     VariantLakeError,
 )
-from variantlake.quoting import Parts, quote_string
+from variantlake.quoting import Parts
 from variantlake.spark.lake.session import LakeSession
 from variantlake.spark.query.catalyst_query import ClassicQueries
 from variantlake.spark.query.names import delta_name
@@ -213,18 +212,18 @@ class LakeStatements:
 
         statements = TableStatements(self._session)
 
-        def time_of(end: int | str | None) -> dt.datetime | None:
-            return statements.time_of(quote_string(end)) if isinstance(end, str) else None
-
         with ExitStack() as views:
             spliced = []
             for call in calls:
                 location = self._location_of(call.table, tables) or ""
+                (first, since), (last, until) = map(
+                    statements.end_of_range, (call.first, call.last)
+                )
                 frame = read_changes(
                     self._session,
                     self._session.tables.open(location).snapshot,
-                    versions=(_version(call.first), _version(call.last)),
-                    times=(time_of(call.first), time_of(call.last)),
+                    versions=(first, last),
+                    times=(since, until),
                     items=["*"],
                     where=None,
                 )
@@ -444,7 +443,3 @@ def _parquet_folder(table: str) -> str | None:
     """Return the path of "parquet.`path`"; None for any other name."""
     parts = name_parts(table) or ()
     return parts[1] if len(parts) == 2 and parts[0].lower() == "parquet" else None
-
-
-def _version(end: int | str | None) -> int | None:
-    return end if isinstance(end, int) else None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
+from pyspark.sql.types import IntegralType, StringType, StructType, TimestampType
 
 from variantlake.delta.log.files.logical_files import bytes_of
 from variantlake.delta.log.log_segment import has_log
@@ -45,6 +45,8 @@ from variantlake.spark.lake.optimize_metrics import OPTIMIZE, optimize_metrics
 from variantlake.spark.lake.session import LakeSession
 from variantlake.spark.query.names import delta_name
 from variantlake.spark.query.session_queries import not_a_timestamp
+from variantlake.spark.session.refusals import or_invalid
+from variantlake.spark.session.settings import vacuums_young_files
 from variantlake.sql import upkeep as parts
 from variantlake.storage.opening import open_store
 from variantlake.storage.store import as_hadoop
@@ -164,6 +166,25 @@ class TableStatements:
         """Evaluate a timestamp expression in the session's time zone; None for None."""
         return None if text is None else self._time_in(text)
 
+    def end_of_range(self, text: str | None) -> tuple[int | None, dt.datetime | None]:
+        """Evaluate one end of a range of versions or times; returns the one or the other.
+
+        Raises InvalidQuery for an expression that is no constant, and for one of another type.
+        """
+        if text is None or text.isdecimal():
+            return (None if text is None else int(text)), None
+        given = or_invalid(lambda: self._session.spark.sql(f"SELECT ({text}) AS at"), {})
+        type_ = given.schema[0].dataType
+        if isinstance(type_, StringType | TimestampType):
+            return None, self._time_in(text)
+        (row,) = given.collect()
+        if not isinstance(type_, IntegralType) or row.at is None:
+            raise InvalidQuery(
+                f"{text} is {type_.simpleString()}, not a version or a time",
+                hint="a version is a whole number, a time a TIMESTAMP or a text",
+            )
+        return row.at, None
+
     def _time_in(self, text: str) -> dt.datetime:
         query = f"SELECT unix_micros(try_cast(({text}) AS TIMESTAMP)) AS at"
         (row,) = self._session.spark.sql(query).collect()
@@ -179,6 +200,7 @@ class TableStatements:
             text.hours,
             dry_run=text.dry_run,
             lite=text.lite,
+            force=vacuums_young_files(self._session.spark),
             on_file=(lambda file: paths.append(store.join(file.path))) if text.dry_run else None,
         )
         found = paths if text.dry_run else [as_hadoop(store.uri)]

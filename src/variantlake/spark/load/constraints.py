@@ -153,11 +153,12 @@ def evaluated(
     for name in json_columns:
         # Rules expect Variants.
         frame = frame.withColumn(name, sf.parse_json(sf.col(quote_identifier(name)).cast("string")))
+    types = st.StructType.fromJson(json.loads(snapshot.schema.to_json()))
     for field in snapshot.schema.fields:
         if field.default is not None and field.name not in frame.columns:
-            frame = frame.withColumn(field.name, sf.expr(field.default))
+            value = sf.expr(field.default).cast(types[field.name].dataType)
+            frame = frame.withColumn(field.name, value)
     given = list(frame.columns)
-    types = st.StructType.fromJson(json.loads(snapshot.schema.to_json()))
     for field in snapshot.schema.fields:
         if field.name not in given and not field.generation:
             null = sf.lit(None).cast(types[field.name].dataType)

@@ -13,6 +13,7 @@ TIME_ZONE = "spark.sql.session.timeZone"
 ANSI = "spark.sql.ansi.enabled"
 ESCAPED = "spark.sql.parser.escapedStringLiterals"
 AUTO_MERGE = "spark.databricks.delta.schema.autoMerge.enabled"
+RETENTION_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 DELTA_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 DOUBLE_QUOTED_NAMES = "spark.sql.ansi.doubleQuotedIdentifiers"
 JOINED_TEXTS = "spark.sql.legacy.consecutiveStringLiterals.enabled"
@@ -34,6 +35,11 @@ def is_case_sensitive(spark: Any) -> bool:
 def evolves_merges(spark: Any) -> bool:
     """Whether every MERGE of the session evolves the schema, by a setting of Delta Spark."""
     return str(spark.conf.get(AUTO_MERGE, "false")).lower() == "true"
+
+
+def vacuums_young_files(spark: Any) -> bool:
+    """Whether VACUUM takes any retention, by a setting of Delta Spark."""
+    return str(spark.conf.get(RETENTION_CHECK, "true")).lower() == "false"
 
 
 def is_utc(zone: str | None) -> bool:
