@@ -65,12 +65,14 @@ class TextStats:
         self._memo: dict[ColumnPath, dict[ColumnPath, JsonMembers]] = {}
 
     @cached_property
-    def _first(self) -> dict[ColumnPath, JsonMembers]:
-        """The members that every query needs, read in one pass: row counts, and Variant columns."""
+    def _first(self) -> tuple[Int64s, Bools, dict[ColumnPath, JsonMembers]]:
+        """What every query needs, read in one pass: row counts, tightness, and Variant columns."""
         paths: list[ColumnPath] = [("numRecords",), ("tightBounds",)]
         for column in self._variants:
             paths += [(name, *column) for name in ("nullCount", *SIDES)]
-        return self._find(paths)
+        members = self._find(paths)
+        rows, tight = members.pop(("numRecords",)), members.pop(("tightBounds",))
+        return rows.counts(), np.isin(tight.tags, [MISSING, Primitive.TRUE]), members
 
     def _find(self, paths: list[ColumnPath]) -> dict[ColumnPath, JsonMembers]:
         """Return members without a reference to their texts, which stay packed."""
@@ -82,8 +84,9 @@ class TextStats:
     def _members(self, column: ColumnPath) -> list[JsonMembers]:
         """Return `nullCount`, `minValues` and `maxValues` of a column, without texts."""
         paths = [(name, *column) for name in ("nullCount", *SIDES)]
-        if paths[0] in self._first:
-            return [self._first[path] for path in paths]
+        *_, first = self._first
+        if paths[0] in first:
+            return [first[path] for path in paths]
         if column not in self._memo:
             self._memo[column] = self._find(paths)
         return [self._memo[column][path] for path in paths]
@@ -91,12 +94,12 @@ class TextStats:
     @property
     def num_records(self) -> Int64s:
         """See StatsColumns."""
-        return self._first["numRecords",].counts()
+        return self._first[0]
 
     @property
     def tight(self) -> Bools:
         """See StatsColumns."""
-        return np.isin(self._first["tightBounds",].tags, [MISSING, Primitive.TRUE])
+        return self._first[1]
 
     def nulls(self, column: ColumnPath) -> Int64s:
         """See StatsColumns."""
@@ -117,12 +120,15 @@ class TextStats:
     ) -> list[RawColumn]:
         """See StatsColumns."""
         documents = texts_of(self._texts.stats())
-        return [
+        found = [
             _ordinary(
                 replace(each, documents=documents), (side, *column), type_, stored, widened=widened
             )
             for side, each in zip(SIDES, self._members(column)[1:], strict=True)
         ]
+        # The caller keeps the bounds, and has asked for the null counts before.
+        self._memo.pop(column, None)
+        return found
 
 
 def _side(
