@@ -79,8 +79,8 @@ test-examples: setup ## Run examples/dbt, dbt_spark and airflow with the wheel, 
 
 audit: setup ## Ask PyPI's advisories about all pinned versions; fails where it cannot be asked
 	@$(BIN)/python -m venv .venv-audit && .venv-audit/bin/python -m pip install --quiet pip-audit
-	@.venv-audit/bin/pip-audit --strict --no-deps --disable-pip --requirement constraints.txt \
-	  || { echo "Advisories are known above, or PyPI's advisory service did not answer for a package." >&2; exit 1; }
+	@.venv-audit/bin/pip-audit --strict --no-deps --disable-pip --progress-spinner off --requirement constraints.txt \
+	  2> .venv-audit/said; code=$$?; tail -n 1 .venv-audit/said >&2; [ $$code = 0 ] || { echo "Advisories are known above, or PyPI's advisory service did not answer for a package." >&2; exit 1; }
 
 test-kill: setup ## Kill writers and upkeep at every moment around a storage call; print the counts
 	@$(BIN)/python -m tests.delta.crashes

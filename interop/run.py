@@ -47,6 +47,7 @@ def build(place: Path, kinds: list[Kind]) -> dict[str, Rows]:
         shutil.rmtree(folder, ignore_errors=True)
         shutil.rmtree(folder.with_name(folder.name + ".source"), ignore_errors=True)
         expected[kind.name] = kind.build(folder)
+        sys.stderr.write(f"built the table {kind.name}\n")
     return expected
 
 

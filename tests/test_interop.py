@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import json
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from interop.compare import Columns, difference
@@ -20,9 +23,11 @@ from interop.kinds import KINDS
 from interop.page import PAGE, RESULTS, render
 from interop.run import Cell, build, cells
 from interop.values import canonical
+from interop.workers import others
+from interop.workers.features import of_spark
 
 import variantlake as vl
-from interop import comparison, run
+from interop import comparison, protocol, run
 from variantlake.errors import VariantLakeError
 
 BY_NAME = {engine.name: engine for engine in ENGINES}
@@ -139,6 +144,26 @@ def test_what_a_process_of_an_engine_prints_is_no_answer() -> None:
     )  # fmt: skip
     assert done.stdout == '{"answer": 0}\n'
     assert done.stderr == "said\nsaid\n"
+
+
+def test_what_sail_offers_keeps_its_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server ends when nobody refers to it, and a client without one waits for minutes."""
+
+    class Server:
+        listening_address = "127.0.0.1", 1
+
+        def __init__(self, **_: Any) -> None:
+            servers.append(weakref.ref(self))
+
+        def start(self, **_: Any) -> None:
+            pass
+
+    servers: list[weakref.ref[Server]] = []
+    monkeypatch.setattr(others, "_module", lambda _: MagicMock(SparkConnectServer=Server))
+    offers = protocol.offered(others.Sail()), of_spark(others.Sail(), is_sail=True)
+    gc.collect()
+    assert all(offers)
+    assert [each() is not None for each in servers] == [True, True]
 
 
 def test_an_error_of_an_engine_names_no_address() -> None:

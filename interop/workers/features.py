@@ -54,7 +54,7 @@ Probe = Callable[[str], Any]
 
 
 def of_spark(engine: Any, *, is_sail: bool) -> dict[str, Probe]:
-    """SQL, and what has no SQL. The probes keep the engine: without it Sail's server ends."""
+    """SQL, and what has no SQL. The probes refer to the engine: without it Sail's server ends."""
 
     def run(statements: tuple[str, ...]) -> Probe:
         def probe(path: str) -> Any:

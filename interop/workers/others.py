@@ -251,12 +251,12 @@ class Sail:
     def __init__(self) -> None:
         server = _module("pysail.spark").SparkConnectServer(port=0)
         server.start(background=True)
-        self.server = server
         _, port = server.listening_address
         from interop.workers.spark import Spark
 
         class Client(Spark):
             def __init__(self) -> None:
+                self.server = server  # it ends when nobody refers to it
                 sql = _module("pyspark.sql")
                 self.session = sql.SparkSession.builder.remote(
                     f"sc://localhost:{port}"

@@ -21,6 +21,8 @@ from tests.simulation.world import MAX_STEPS
 
 _TAIL = 80
 """Lines of a trace that are printed unless all are asked for."""
+_TOLD_SECONDS = 20
+"""So often a process says how far it is."""
 
 
 def parsed(arguments: Sequence[str]) -> argparse.Namespace:
@@ -85,7 +87,11 @@ def seeds(options: argparse.Namespace) -> Iterator[int]:
 def run_many(options: argparse.Namespace) -> int:
     """Run seeds until one fails."""
     runs = steps = versions = 0
+    told = time.monotonic()
     for seed in seeds(options):
+        if time.monotonic() - told >= _TOLD_SECONDS:
+            told = time.monotonic()
+            say(f"{runs:,} runs so far, the next seed is {seed}")
         outcome = run(Scenario.of_seed(seed, actors=options.actors, ops=options.ops))
         runs, steps, versions = runs + 1, steps + outcome.steps, versions + outcome.versions
         if outcome.violation and not outcome.is_stopped:
