@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -56,3 +58,54 @@ def test_lazy_frames_of_polars(table: vl.Table) -> None:
     lazy = vl.scan_polars(table.refresh()).filter(pl.col("id") > 1)
     table.append(lazy.with_columns(pl.col("id") + 10))
     assert rows(table) == [{"n": n} for n in (0, 1, 2, 3, 2, 3)]
+
+
+NOON = dt.datetime.fromisoformat("2026-01-01T12:00")
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("DECIMAL(10,2)", [1.005]),
+        ("DECIMAL(10,2)", [1.5, float("nan")]),
+        ("DATE", [NOON]),
+        ("BOOLEAN", [1, 2]),
+        ("TIMESTAMP", [1_767_225_600]),
+        ("TIMESTAMP_NTZ", [NOON.replace(tzinfo=dt.UTC)]),
+        ("FLOAT", [0.5, 1e300]),
+    ],
+)
+@pytest.mark.parametrize("verb", ["append", "upsert"])
+def test_a_column_that_would_lose_something_is_refused(
+    tmp_path: Path, kind: str, values: list[Any], verb: str
+) -> None:
+    table = vl.Table.create(tmp_path / "t", f"id BIGINT, n {kind}")
+    frame = pl.DataFrame({"id": range(len(values)), "n": values})
+    more = {"key": "id"} if verb == "upsert" else {}
+    with pytest.raises((vl.InvalidSchema, vl.InvalidValue), match="column 'n' is"):
+        getattr(table, verb)(frame, **more)
+    assert table.refresh().version == 0
+
+
+@pytest.mark.parametrize("verb", ["append", "upsert"])
+def test_columns_of_other_types_that_lose_nothing(tmp_path: Path, verb: str) -> None:
+    table = vl.Table.create(
+        tmp_path / "t",
+        "id BIGINT, at TIMESTAMP, day DATE, price DECIMAL(10,2), whole DECIMAL(10,2), b BOOLEAN",
+    )
+    midnight = pd.Timestamp("2026-01-01")
+    frame = pd.DataFrame(
+        {
+            "id": np.array([1, 2], np.uint64),
+            "at": [pd.Timestamp(NOON), pd.NaT],
+            "day": [midnight, pd.NaT],
+            "price": [0.07, np.nan],
+            "whole": [3, 4],
+            "b": [0, 1],
+        }
+    )
+    getattr(table, verb)(frame, **({"key": "id"} if verb == "upsert" else {}))
+    first, second = (list(row.values()) for row in table.refresh().to_pylist())
+    at, day = NOON.replace(tzinfo=dt.UTC), dt.date(2026, 1, 1)
+    assert first == [1, at, day, Decimal("0.07"), Decimal(3), False]
+    assert second == [2, None, None, None, Decimal(4), True]

@@ -46,7 +46,7 @@ from variantlake.errors import InvalidSchema, InvalidValue
 from variantlake.expressions.rows import evaluate, of_refs
 from variantlake.expressions.tree import And, Predicate, Ref
 from variantlake.expressions.typing import compare
-from variantlake.ingest.encode.encode import VariantColumn
+from variantlake.ingest.encode.encode import PlainColumn, VariantColumn
 from variantlake.ingest.encode.micros import check_nested_micros
 from variantlake.ingest.encode.numbers import with_numbers_from
 from variantlake.ingest.encode.plain_arrays import plain_array
@@ -173,8 +173,10 @@ def source_rows(
                 cli_hint="",
             )
         given = reader.read_all()
+    if takes_documents:
+        given = _as_appended(given, table)
     becomes = {*json_columns, *_for_variants(given.schema, table if takes_documents else None)}
-    schema = given_schema(reader.schema, becomes)
+    schema = given_schema(given.schema, becomes)
     for name in json_columns:
         if schema.get(name) is None:
             raise InvalidSchema(f"the source has no column {name!r}")
@@ -186,6 +188,19 @@ def source_rows(
     ]
     columns = pa.table(arrays, names=[field.name for field in schema.fields])
     return SourceRows(columns, schema)
+
+
+def _as_appended(given: pa.Table, table: StructType) -> pa.Table:
+    """Convert columns of numbers, text and times to those of the table, as `Table.append` does."""
+    for at, field in enumerate(given.schema):
+        there = table.find(field.name)
+        if there is None or isinstance(there.type, VariantType) or pa.types.is_nested(field.type):
+            continue
+        wanted = arrow_type(there.type)
+        if field.type != wanted and not pa.types.is_nested(wanted):
+            array = plain_array(given.column(at).combine_chunks())
+            given = given.set_column(at, field.name, PlainColumn(there, array.type).encode(array))
+    return given
 
 
 def _for_variants(given: pa.Schema, table: StructType | None) -> Iterator[str]:

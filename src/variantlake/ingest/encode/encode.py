@@ -24,6 +24,7 @@ from variantlake.errors import (
     VariantLakeError,
 )
 from variantlake.ingest.encode.micros import check_micros
+from variantlake.ingest.encode.plain_arrays import exact_cast
 from variantlake.kernels.json.bad_document import bad_places, json_error
 from variantlake.kernels.json.json_reader import JsonReader
 from variantlake.kernels.native.declared import Bytes, Int64s
@@ -101,7 +102,10 @@ class PlainColumn:
             # pyarrow's cast and view break slices of a struct with a VOID field.
             array = array.take(pa.array(range(len(array)), pa.int64()))
         try:
-            found: AnyArray = array.cast(self._type)
+            found = exact_cast(array, self._type)
+        except VariantLakeError as error:
+            error.say_first(f"column {self._field.name!r} is {self._field.type}")
+            raise
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             if pa.types.is_timestamp(self._type):
                 check_micros(array, self._field.name)

@@ -7,12 +7,17 @@ support these types.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
+import pyarrow.compute
 
+from variantlake.errors import InvalidValue
 from variantlake.shredding.arrays import AnyArray, map_leaves, map_types
 from variantlake.shredding.layout import VARIANT_EXTENSION
+
+compute = cast("Any", pyarrow.compute)
+"""Arrow's functions, untyped: their stubs do not cover arrays of any type."""
 
 _PLAIN: dict[pa.DataType, pa.DataType] = {
     pa.string_view(): pa.large_string(),
@@ -85,3 +90,34 @@ def _leaf(given: AnyArray) -> AnyArray:
         return plain_array(array.storage)
     found: AnyArray = array.cast(_leaf_type(array.type)) if array.type in _PLAIN else array
     return found
+
+
+def exact_cast(array: AnyArray, wanted: Any) -> AnyArray:
+    """Cast values that lose nothing.
+
+    A double becomes the nearest FLOAT, and a decimal if that has all digits which it is shown with.
+    Raises InvalidValue with its row for a value, else pyarrow's errors.
+    """
+    given: Any = array.type
+    types = pa.types
+    if types.is_integer(given) and types.is_decimal(wanted):
+        array = array.cast(pa.decimal128(20))  # Arrow needs digits for every number of the type
+    elif types.is_floating(given) and types.is_decimal(wanted):
+        array = array.cast(pa.string())
+    elif types.is_integer(given) and types.is_timestamp(wanted):
+        raise pa.ArrowInvalid("a number does not say its unit")
+    elif types.is_timestamp(given) and types.is_timestamp(wanted) and given.tz and not wanted.tz:
+        raise pa.ArrowInvalid("their time zone would be lost")
+    found: AnyArray = array.cast(wanted)
+    if types.is_timestamp(given) and types.is_date(wanted):
+        _check_kept(compute.equal(found.cast(given), array), "the time of day would be lost")
+    elif types.is_integer(given) and types.is_boolean(wanted):
+        _check_kept(compute.equal(found.cast(given), array), "it is neither 0 nor 1")
+    elif types.is_floating(given) and types.is_float32(wanted):
+        _check_kept(compute.equal(compute.is_inf(array), compute.is_inf(found)), "it is too large")
+    return found
+
+
+def _check_kept(kept: Any, said: str) -> None:
+    if kept.false_count:
+        raise InvalidValue(said, row=kept.index(pa.scalar(value=False)).as_py())
