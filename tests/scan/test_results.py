@@ -110,6 +110,25 @@ def test_pandas_and_polars(table: vl.Table) -> None:
         assert made["event"].to_list()[2] is None
 
 
+def test_pandas_keeps_integers_that_no_double_holds(tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+    table = vl.Table.create(tmp_path / "t", "big BIGINT, small BIGINT")
+    table.append([{"big": 2**53 + 1, "small": 1}, {"big": None, "small": None}])
+    frame = table.to_pandas()
+    assert frame["big"].tolist()[0] == 2**53 + 1
+    assert [str(kind) for kind in frame.dtypes] == ["Int64", "float64"]
+
+
+def test_two_columns_of_one_name_are_no_dict(table: vl.Table, tmp_path: Path) -> None:
+    for rows in (table.scan("id, event AS id"), table.sql("SELECT id, id + 1 AS id FROM t")):
+        assert rows.to_arrow().num_columns == 2
+        for read in (rows.to_pylist, lambda rows=rows: next(iter(rows)), rows.head(1).to_pylist):
+            with pytest.raises(vl.InvalidQuery, match=r"one name: \['id', 'id'\]"):
+                read()
+        with pytest.raises(vl.InvalidQuery, match="one name"):
+            rows.export(tmp_path / "rows.jsonl")
+
+
 def test_what_is_not_installed_is_named(table: vl.Table, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("pandas", "polars"):
         monkeypatch.setitem(sys.modules, name, None)

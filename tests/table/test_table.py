@@ -75,6 +75,12 @@ def test_a_table_that_is_there_is_opened_on_request(tmp_path: Path) -> None:
     assert (again.version, again.schema) == (2, made.schema)
 
 
+def test_a_table_has_a_column_of_documents_by_default(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path / "t")
+    table.append({"n": 1})
+    assert table.to_pylist() == [{"event": {"n": 1}}]
+
+
 @pytest.mark.parametrize(
     ("schema", "partition_by", "said"),
     [

@@ -16,7 +16,7 @@ import pyarrow.compute
 
 from variantlake.encoding.java_numbers import double_text, float_text
 from variantlake.encoding.json_text import to_json as value_to_json
-from variantlake.errors import MalformedFile, VariantLakeError
+from variantlake.errors import InvalidQuery, MalformedFile, VariantLakeError
 from variantlake.export.time_texts import is_time, time_texts, with_time_texts
 from variantlake.parquet.read.json_column import to_json as variants_to_json
 from variantlake.shown import json_default
@@ -73,13 +73,22 @@ def json_texts(name: str, column: Any) -> Texts:
     return found.fill_null("null")
 
 
+def distinct_names(schema: pa.Schema) -> list[str]:
+    """The names of the columns. Raises InvalidQuery if two are equal: an object has each once."""
+    if len(set(schema.names)) < len(schema.names):
+        raise InvalidQuery(
+            f"two columns have one name: {schema.names}", hint="give them names of their own, by AS"
+        )
+    return schema.names
+
+
 def json_lines(batch: pa.RecordBatch) -> Texts:
-    """Each row as a JSON object, with its NULLs. Raises as `texts`."""
+    """Each row as a JSON object, with its NULLs. Raises as `texts` and `distinct_names`."""
     if not batch.num_columns:
         return pa.array(["{}"] * batch.num_rows, _TEXT)
     parts: list[Any] = []
     before = "{"
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+    for name, column in zip(distinct_names(batch.schema), batch.columns, strict=True):
         parts += [f"{before}{json.dumps(name, ensure_ascii=False)}:", json_texts(name, column)]
         before = ","
     return joined(*parts, "}")

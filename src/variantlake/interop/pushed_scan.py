@@ -15,7 +15,7 @@ from decimal import Decimal
 from functools import cached_property, lru_cache
 from typing import Any
 
-from variantlake.errors import InvalidQuery
+from variantlake.export.row_texts import distinct_names
 from variantlake.expressions.tree import (
     And,
     Compare,
@@ -54,11 +54,7 @@ class PushedScan:
     scan: Scan
 
     def __post_init__(self) -> None:
-        if len(self.items) < len(self.scan.items):
-            raise InvalidQuery(
-                f"two columns have one name: {[item.name for item in self.scan.items]}",
-                hint="give them names of their own, by AS",
-            )
+        distinct_names(self.scan.schema)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"scan": self.scan}  # another process plans its own scans

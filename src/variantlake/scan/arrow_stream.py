@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 
 from variantlake.encoding.variant import Variant
 from variantlake.errors import (
@@ -24,6 +25,7 @@ from variantlake.errors import (
     check_option_names,
     in_memory,
 )
+from variantlake.export.row_texts import distinct_names
 from variantlake.familiar_names import says_its_keywords
 from variantlake.shown import Shown, counted, html_table, shortened
 from variantlake.shredding.arrays import AnyField, map_leaves, map_types
@@ -52,6 +54,9 @@ TOO_MANY_ROWS = (
 _SHOWN_ROWS = 10
 _CELL = 80
 """Characters of a value that a notebook or a prompt shows."""
+
+_EXACT_IN_DOUBLES = 2**53
+"""Doubles hold every integer from its negative to it."""
 
 _PROMPT_ROWS = 60
 """Rows that a prompt shows."""
@@ -111,16 +116,21 @@ class ArrowStream(Shown):
             return pa.Table.from_batches(self.to_batches(), self.schema)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """The rows as dicts, with Variants as values of Python. Raises as `to_batches`."""
+        """The rows as dicts, with Variants as values of Python.
+
+        Raises as `to_batches`; InvalidQuery if two columns have one name.
+        """
+        names = distinct_names(self.schema)
         for batch in self.to_batches():
             columns = [_python_values(column) for column in batch.columns]
             for row in zip(*columns, strict=True):
-                yield dict(zip(batch.schema.names, row, strict=True))
+                yield dict(zip(names, row, strict=True))
 
     @says_its_keywords
     def to_pylist(self) -> list[dict[str, Any]]:
-        """All rows as dicts, with Variants as values of Python. Raises as `to_batches`.
+        """All rows as dicts, with Variants as values of Python.
 
+        Raises as `to_batches`; InvalidQuery if two columns have one name.
         `table.scan("event", limit=1).to_pylist()` gives `[{"event": {"kind": "a"}}]`.
 
         Examples:
@@ -133,9 +143,10 @@ class ArrowStream(Shown):
     def to_pandas(self) -> Any:
         """All rows as a DataFrame of pandas, with Variants as values of Python.
 
+        Integers with NULLs are doubles, as pandas has it, or `Int64` if a double cannot hold one.
         Raises MissingDependency without pandas, else as `to_batches`.
         """
-        _needed("pandas")
+        exact = _needed("pandas").Int64Dtype()
         rows = self.to_arrow()
         found = rows.to_pandas()
         for place, column in enumerate(rows.columns):
@@ -143,6 +154,8 @@ class ArrowStream(Shown):
                 values = np.empty(len(column), object)
                 values[:] = _python_values(column)
                 found.isetitem(place, values)
+            elif column.null_count and _exceeds_doubles(column):
+                found.isetitem(place, column.to_pandas(types_mapper=lambda _: exact))
         return found
 
     @says_its_keywords
@@ -283,6 +296,15 @@ def _prompt_cell(value: Any) -> str:
     """Show any value on one line."""
     text = "NULL" if value is None else value if isinstance(value, str) else str(value)
     return shortened(text if text.isprintable() else repr(text), _CELL)
+
+
+def _exceeds_doubles(column: Any) -> bool:
+    """Whether a double may not hold an integer of the column."""
+    if not pa.types.is_int64(column.type):
+        return False
+    bounds = pa.compute.min_max(column)
+    least, most = bounds["min"].as_py(), bounds["max"].as_py()
+    return least is not None and (least < -_EXACT_IN_DOUBLES or most > _EXACT_IN_DOUBLES)
 
 
 def _holds_variants(kind: pa.DataType) -> bool:

@@ -184,7 +184,7 @@ class Table(AllRows):
     def create(
         cls,
         location: str | os.PathLike[str],
-        schema: str | StructType | pa.Schema | Mapping[str, str],
+        schema: str | StructType | pa.Schema | Mapping[str, str] = "event VARIANT",
         *,
         exist_ok: bool = False,
         replace: bool = False,
@@ -203,7 +203,8 @@ class Table(AllRows):
 
         Args:
             location: A path or URL; no table may be there.
-            schema: Columns as DDL, `event VARIANT, day DATE NOT NULL`, or as an Arrow schema.
+            schema: Columns as DDL, `event VARIANT, day DATE NOT NULL`, or as an Arrow schema. By
+                default one column of documents.
             exist_ok: Open an existing table unchanged. It may have more columns than `schema`, and
                 other properties.
             replace: Replace an existing table, in one commit of its log. Its older versions stay
