@@ -50,7 +50,7 @@ _INSTEAD = {
     # Spark's own, which its parser refuses.
     "location": "a table is where its path says; clone it to have it in another place",
     "provider": "a table of Delta is one; the data can be written again as another format",
-    "external": "files stay where they are, whoever forgets the table",
+    "external": "a catalog that drops the table leaves its files where they are",
 }
 READER_VERSION = "delta.minReaderVersion"
 WRITER_VERSION = "delta.minWriterVersion"
@@ -235,7 +235,7 @@ def _check_feature(key: str, value: str) -> None:
     if value.lower() not in ("supported", "enabled"):
         raise InvalidValue(f"the property {key} is {value!r}, expected 'supported'")
     name = key.removeprefix(FEATURE_PREFIX)
-    if name == "clustering":  # whoever meets it expects clustering columns, and no partitions
+    if name == "clustering":  # its readers expect clustering columns, and no partitions
         raise InvalidValue(
             "the feature clustering comes with the columns to cluster by",
             hint="ALTER TABLE ... CLUSTER BY (a), or Table.create(..., cluster_by='a')",
