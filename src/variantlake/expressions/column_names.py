@@ -38,11 +38,11 @@ def name_of_expression(
     `column` names a column in it. Raises UnsupportedFeature if the name is not known here.
     """
     whole = node.unnest()
-    inner = whole.this.unnest() if isinstance(whole, exp.Cast) else None
-    if isinstance(inner, exp.Column) and column(inner) == inner.name:  # not a struct's field
-        return inner.name
-    if isinstance(found, Ref) and not isinstance(whole, exp.Anonymous):
-        return name_of(node, found)
+    inner = whole.this.unnest() if isinstance(whole, exp.Cast) else whole
+    if isinstance(inner, exp.JSONExtract) and isinstance(found, Ref):
+        return name_of(inner, found)
+    if isinstance(inner, exp.Column) and (inner is whole or column(inner) == inner.name):
+        return inner.name  # a cast field of a struct has a name of its own
     return _Names(found, column, text).of(whole)
 
 
