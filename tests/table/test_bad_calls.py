@@ -299,6 +299,21 @@ def test_every_verb_of_a_table_is_called_badly() -> None:
         (lambda p: p.t.scan(where="event:a::int = 'x'"), "which is int", "event:a::string = 'x'$"),
         (lambda p: p.t.scan("count(*)"), "columns and paths", "Table.sql"),
         (lambda p: p.t.scan(where="id ="), "does not parse: an operand is missing$", "a path is"),
+        (
+            lambda p: p.t.sql("SELECT 1 FROM t", tables={"a": pa.table({})}, engine="duckdb"),
+            "the table 'a' is no vl.Table, but of the type Table$",
+            "vl.duckdb.attach joins with frames",
+        ),
+        (
+            lambda p: p.t.merge([{"id": 1}], "t.id = s.id"),
+            r"UPDATE \* needs the column",
+            "^merge_schema=True keeps what the source lacks",
+        ),
+        (
+            lambda p: p.t.update({"event:a.x": 1}),
+            "expected an object, found",
+            "^set the parent first; .* NULL for the whole Variant",
+        ),
         (lambda p: p.t.sql("SELECT FROM"), "table name but got the end$", "a path is"),
         (lambda p: p.t.sql("SELECT id FROM t t t"), "does not parse", "a path is"),
         (lambda p: p.t.sql("  "), "the query is empty", ""),

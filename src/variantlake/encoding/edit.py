@@ -235,7 +235,7 @@ def _mismatch(value: bytes, start: int, at: Path, wanted: BasicType) -> PathType
     return PathTypeMismatch(
         f"expected an {wanted.name.lower()}, found {type_name(value, start)}",
         path=at.normalized(),
-        hint="the try_ functions give NULL instead",
+        hint="set the parent first; the try_ functions give NULL for the whole Variant",
     )
 
 

@@ -572,8 +572,8 @@ class Table(AllRows):
         for name, each in (tables or {}).items():
             if not isinstance(each, Table):
                 raise InvalidValue(
-                    f"the table {name!r} is {each!r:.60}",
-                    hint="vl.Table.open(location)",
+                    f"the table {name!r} is no vl.Table, but of the type {type(each).__name__}",
+                    hint="vl.Table.open(location) opens one; vl.duckdb.attach joins with frames",
                     cli_hint="",
                 )
         if engine == "duckdb":

@@ -170,7 +170,8 @@ class _Reader:
                 raise InvalidQuery(
                     f"{clause.then.upper()} * needs the column {field.name!r}, which the source "
                     "does not have",
-                    hint="name the columns, or give the source all of the table's",
+                    hint="merge_schema=True keeps what the source lacks; or name the columns",
+                    cli_hint="--merge-schema keeps what the source lacks; or name the columns",
                 )
 
     def _field(self, written: str) -> StructField:
