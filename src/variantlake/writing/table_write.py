@@ -155,7 +155,12 @@ class TableWrite:
         if replaced is None:
             return target
         return replace(
-            target, snapshot=replaced, replacing=replace_all, serializable=True, evaluated=True
+            target,
+            snapshot=replaced,
+            replacing=replace_all,
+            serializable=True,
+            evaluated=True,
+            numbered=True,
         )
 
     @classmethod

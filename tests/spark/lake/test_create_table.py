@@ -194,6 +194,17 @@ def test_without_the_jar_a_table_is_made_at_a_place(
         assert "LOCATION" in str(caught.value.hint)
 
 
+def test_a_table_with_numbers_is_replaced_by_one_without(lake: Lake, tmp_path: Path) -> None:
+    name = f"delta.`{tmp_path / 't'}`"
+    lake.sql(f"CREATE TABLE {name} (id BIGINT GENERATED ALWAYS AS IDENTITY, n INT)")
+    lake.append(tmp_path / "t", lake.sql("SELECT explode(array(3, 4)) AS n"))
+    lake.sql(f"CREATE OR REPLACE TABLE {name} AS SELECT id, n FROM {name} WHERE n = 4")
+    assert [(row.id is not None, row.n) for row in lake.read(tmp_path / "t").collect()] == [
+        (True, 4)
+    ]
+    assert not vl.Table.open(tmp_path / "t").schema.fields[0].metadata
+
+
 def test_paths_of_variants_cluster_a_new_table(lake: Lake, tmp_path: Path) -> None:
     for number, more in enumerate(("(v VARIANT, n INT)", "AS SELECT parse_json('1') AS v, 1 AS n")):
         clause = "CLUSTER BY (v:a::int, n)"
