@@ -148,6 +148,8 @@ FAULTS = (
         "size_in_bytes=size_in_bytes, num_of_add_files=state.files.num_rows)",
     ),
     Fault("a checksum counts no bytes", "version_checksum.checksum", "bytes_of(state.files)", "0"),
+    Fault("a checksum counts vectors as deleted rows", "version_checksum._histograms",
+          "int(counts.sum())", "len(vectors) - vectors.null_count"),
     Fault(
         "a commit after another one gives row ids again",
         "_CommitBase.after", "max(mark, self.high_water)", "self.high_water",
