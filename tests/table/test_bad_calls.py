@@ -301,7 +301,7 @@ def test_every_verb_of_a_table_is_called_badly() -> None:
         (lambda p: p.t.scan(where="id ="), "does not parse: an operand is missing$", "a path is"),
         (
             lambda p: p.t.sql("SELECT 1 FROM t", tables={"a": pa.table({})}, engine="duckdb"),
-            "the table 'a' is no vl.Table, but of the type Table$",
+            "the table 'a' is of the type Table, not a vl.Table$",
             "vl.duckdb.attach joins with frames",
         ),
         (

@@ -572,7 +572,7 @@ class Table(AllRows):
         for name, each in (tables or {}).items():
             if not isinstance(each, Table):
                 raise InvalidValue(
-                    f"the table {name!r} is no vl.Table, but of the type {type(each).__name__}",
+                    f"the table {name!r} is of the type {type(each).__name__}, not a vl.Table",
                     hint="vl.Table.open(location) opens one; vl.duckdb.attach joins with frames",
                     cli_hint="",
                 )
