@@ -26,6 +26,7 @@ from variantlake.errors import (
     InvalidJson,
     InvalidSchema,
     NotADeltaTable,
+    UnsupportedFeature,
     VariantLakeError,
 )
 from variantlake.ingest import load, local_run
@@ -283,6 +284,21 @@ def test_files_end_at_their_target_size(tmp_path: Path, monkeypatch: pytest.Monk
     assert all(target <= size < 2 * target for size in sizes), sizes
     assert last.size < 2 * target
     assert result.rows_written == 40_000
+
+
+def test_rows_that_need_spark_make_no_new_table(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    lines = tmp_path / "in/rows.ndjson"
+    lines.write_text('{"a": 1}\n')
+    rule = {"delta.constraints.c": "event IS NULL"}
+    for write in (
+        lambda: ingest_here(lines, tmp_path / "t", properties=rule),
+        lambda: vl.autoload(tmp_path / "t", tmp_path / "in", properties=rule),
+    ):
+        with pytest.raises(UnsupportedFeature, match="checkConstraints") as error:
+            write()
+        assert "lake.append" in error.value.hint
+        assert not (tmp_path / "t/_delta_log").exists()
 
 
 def test_documents_go_into_the_only_variant_column(tmp_path: Path) -> None:

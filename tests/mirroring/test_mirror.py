@@ -23,7 +23,13 @@ from hypothesis import strategies as st
 import variantlake as vl
 from tests.dml.changed import VECTORS
 from tests.strategies import MORE
-from variantlake.errors import InvalidQuery, InvalidSchema, InvalidValue, MissingSource
+from variantlake.errors import (
+    InvalidQuery,
+    InvalidSchema,
+    InvalidValue,
+    MissingSource,
+    UnsupportedFeature,
+)
 from variantlake.mirroring.mirror import MirrorResult
 from variantlake.scan.table_scan import Scan
 
@@ -335,7 +341,7 @@ def test_what_is_no_mirror_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidQuery):
         vl.mirror(table, tmp_path / "m", "nope")
     assert not (tmp_path / "m").exists()
-    with pytest.raises(InvalidSchema, match="no mirror"):
+    with pytest.raises(InvalidSchema, match="not a mirror"):
         vl.mirror(table, tmp_path / "t", "id")
     with pytest.raises(InvalidValue, match="every"):
         vl.mirror(table, tmp_path / "m", SELECT, every="soon")
@@ -425,3 +431,11 @@ def test_deletes_of_a_sorted_mirror_read_its_group_again(tmp_path: Path) -> None
     refreshed(table, target, cluster_by="user")
     table.delete("id = 3")
     assert refreshed(table, target).files_read > 0
+
+
+def test_a_mirror_has_no_constraints(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t")
+    rule = {"delta.constraints.c": "n > 5"}
+    with pytest.raises(UnsupportedFeature, match="checkConstraints"):
+        vl.mirror(table, tmp_path / "new", SELECT, properties=rule)
+    assert not (tmp_path / "new").exists()

@@ -18,6 +18,7 @@ from variantlake.delta.log.files.file_paths import decode_path
 from variantlake.delta.log.log_segment import has_log
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.cluster_paths import PROPERTY as CLUSTER_BY
+from variantlake.delta.protocol.features import check_writable
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes, whole_table
 from variantlake.delta.transaction.creation import Creation, commit_creation
@@ -30,6 +31,7 @@ from variantlake.errors import (
     InvalidValue,
     MissingSource,
     StoreFailed,
+    in_file,
 )
 from variantlake.familiar_names import says_its_keywords
 from variantlake.logs import logger
@@ -142,8 +144,8 @@ def mirror(
         storage_options: Options to access the mirror's bucket, as for `Table.open`.
 
     Raises:
-        InvalidSchema: A column is VARIANT; the target is no mirror; or its columns or types differ
-            from the requested ones and `rebuild` is false.
+        InvalidSchema: A column is VARIANT; the target is not a mirror; or its columns or types
+            differ from the requested ones and `rebuild` is false.
         InvalidValue: A cast fails for a value; an option is invalid; the mirror has another layout;
             a new mirror has no columns.
         InvalidQuery, UnsupportedFeature: As `Table.scan`.
@@ -256,14 +258,17 @@ def _target(
         description = {PROPERTY: columns.description(table)}
         configuration = {**creation.metadata.configuration, **description}
         metadata = replace(creation.metadata, configuration=configuration)
+        with in_file(store.uri):
+            check_writable(creation.protocol, configuration, columns.schema)
         commit_creation(store, replace(creation, metadata=metadata))
     snapshot = _newest(store)
     if PROPERTY not in snapshot.properties:
         raise InvalidSchema(
-            f"the table is no mirror: it has no property {PROPERTY}",
+            f"the table is not a mirror: it has no property {PROPERTY}",
             file=location,
             hint="name another target",
         )
+    snapshot.check_writable()
     _check_layout(snapshot, request, location)
     there = MirrorColumns.in_mirror(snapshot)
     if request.select is None or request.select == there.select:

@@ -19,6 +19,7 @@ from variantlake.delta.protocol.features import (
     SCAN_FEATURES,
     VARIANT_SHREDDING,
     check_variants_listed,
+    check_writable,
     writer_features,
 )
 from variantlake.delta.protocol.known_properties import (
@@ -33,7 +34,7 @@ from variantlake.delta.schema.type_parts import nullable_struct, required_in
 from variantlake.delta.transaction.alter import evolved, merged_schema
 from variantlake.delta.transaction.creation import CONVERT, Creation
 from variantlake.delta.transaction.replace_where import Replacement, replace_all
-from variantlake.errors import InvalidSchema, InvalidValue, NotADeltaTable
+from variantlake.errors import InvalidSchema, InvalidValue, NotADeltaTable, in_file
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.shredding.inference.infer import InferenceOptions
 from variantlake.shredding.schema import ShreddingSchema
@@ -94,12 +95,13 @@ class TableWrite:
         properties: Mapping[str, str],
         partition_columns: Sequence[str] = (),
         *,
+        evaluated: bool = False,
         numbered: bool = False,
     ) -> Self:
         """The table at `location`, or a new one there.
 
         `schema`, `properties` and `partition_columns` are for a new table; an existing one keeps
-        its own. `numbered` as in `of`.
+        its own. `evaluated` and `numbered` as in `of`.
 
         Raises NotADeltaTable for a folder that holds something else, UnsupportedFeature for a
         table or a property that we do not write, InvalidValue and InvalidSchema as `new_table`.
@@ -109,20 +111,11 @@ class TableWrite:
             snapshot = Snapshot.read(location, store=store, applies=READER_FEATURES)
         except NotADeltaTable:
             _check_vacant(store)
-            return cls.new(store, schema, properties, partition_columns)
+            creation = Creation.of(None, schema, partition_columns, properties)
+            return cls._from_creation(
+                store, creation, properties, evaluated=evaluated, numbered=numbered
+            )
         return cls.of(snapshot, numbered=numbered)
-
-    @classmethod
-    def new(
-        cls,
-        store: Store,
-        schema: StructType,
-        properties: Mapping[str, str],
-        partition_columns: Sequence[str] = (),
-    ) -> Self:
-        """A table that does not exist yet. Raises as `new_table`, before any rows are written."""
-        creation = Creation.of(None, schema, partition_columns, properties)
-        return cls._from_creation(store, creation, properties)
 
     @classmethod
     def over_files(
@@ -151,7 +144,8 @@ class TableWrite:
         store = open_store(location)
         if replaced is None:
             _check_vacant(store)
-        target = replace(cls._from_creation(store, creation, properties), creation=creation)
+        target = cls._from_creation(store, creation, properties, evaluated=True, numbered=True)
+        target = replace(target, creation=creation)
         if replaced is None:
             return target
         return replace(
@@ -165,14 +159,30 @@ class TableWrite:
 
     @classmethod
     def _from_creation(
-        cls, store: Store, creation: Creation, properties: Mapping[str, str]
+        cls,
+        store: Store,
+        creation: Creation,
+        properties: Mapping[str, str],
+        *,
+        evaluated: bool = False,
+        numbered: bool = False,
     ) -> Self:
+        """A new table. Raises UnsupportedFeature if its features forbid such rows; see `of`."""
         metadata = creation.metadata
+        schema = StructType.from_json(metadata.schema_string)
+        with in_file(store.uri):
+            check_writable(
+                creation.protocol,
+                metadata.configuration,
+                schema,
+                evaluated=evaluated,
+                numbered=numbered,
+            )
         requested = check_properties(properties).keys() & metadata.configuration.keys()
         return cls(
             store,
             None,
-            StructType.from_json(metadata.schema_string),
+            schema,
             metadata.configuration,
             requested={name: metadata.configuration[name] for name in requested},
             new_folder=isinstance(store, LocalStore) and not store.root.exists(),

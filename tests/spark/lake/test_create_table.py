@@ -17,11 +17,13 @@ from variantlake.errors import (
     CommitConflict,
     InvalidQuery,
     InvalidSchema,
+    InvalidValue,
     NotADeltaTable,
     UnsupportedFeature,
 )
 from variantlake.spark.lake import Lake, connect
 from variantlake.spark.load.append import append
+from variantlake.spark.load.append_target import NewTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -229,6 +231,31 @@ def test_rows_that_others_added_meanwhile_are_not_replaced(
     with pytest.raises(CommitConflict, match="added file"):
         lake.sql(f"CREATE OR REPLACE TABLE {name} AS SELECT a FROM {name}")
     assert vl.Table.open(tmp_path / "t").scan().count() == 2
+
+
+@pytest.mark.parametrize("verb", ["CREATE", "CREATE OR REPLACE", "append"])
+def test_rows_of_a_new_table_obey_its_constraints(
+    lake: Lake, spark: SparkSession, tmp_path: Path, verb: str
+) -> None:
+    place = tmp_path / "t"
+    rule = {"delta.constraints.c": "id > 5"}
+    if "REPLACE" in verb:
+        vl.Table.create(place, "id INT")
+
+    def write(number: int) -> None:
+        if verb == "append":
+            frame = spark.createDataFrame([(number,)], "id INT")
+            append(spark, frame, place, new=NewTable(properties=rule))
+            return
+        said = ", ".join(f"'{name}' = '{text}'" for name, text in rule.items())
+        query = f"TBLPROPERTIES ({said}) AS SELECT {number} AS id"
+        lake.sql(f"{verb} TABLE delta.`{place}` USING delta {query}")
+
+    with pytest.raises(InvalidValue, match=r"CHECK constraint 'c' \(id > 5\)"):
+        write(1)
+    assert place.exists() == ("REPLACE" in verb)
+    write(6)
+    assert vl.Table.open(place).scan().to_pylist() == [{"id": 6}]
 
 
 REFUSED = [

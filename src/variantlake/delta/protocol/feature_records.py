@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from variantlake.delta.schema.table_schema import StructType, types_in
 
-Active = Callable[[dict[str, str], StructType], bool]
+Active = Callable[[Mapping[str, str], StructType], bool]
 
 
 class Support(enum.Enum):
@@ -33,11 +33,11 @@ class Support(enum.Enum):
     NO = "no"
 
 
-def _never(_properties: dict[str, str], _schema: StructType) -> bool:
+def _never(_properties: Mapping[str, str], _schema: StructType) -> bool:
     return False
 
 
-def _always(_properties: dict[str, str], _schema: StructType) -> bool:
+def _always(_properties: Mapping[str, str], _schema: StructType) -> bool:
     return True
 
 
@@ -55,11 +55,11 @@ def _field_metadata(prefix: str) -> Active:
     )
 
 
-def _geometries(_properties: dict[str, str], schema: StructType) -> bool:
+def _geometries(_properties: Mapping[str, str], schema: StructType) -> bool:
     return any(str(type_).startswith(("geometry(", "geography(")) for type_ in types_in(schema))
 
 
-def _column_mapping(properties: dict[str, str], _schema: StructType) -> bool:
+def _column_mapping(properties: Mapping[str, str], _schema: StructType) -> bool:
     return properties.get("delta.columnMapping.mode", "none").lower() != "none"
 
 

@@ -5,7 +5,7 @@ Spec: PROTOCOL, "Table Features", "Reader Version Requirements", "Writer Version
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from variantlake.delta.actions.actions import Protocol
 from variantlake.delta.protocol.feature_records import FEATURES, Support, TableFeature
@@ -72,7 +72,7 @@ def check_readable(
 
 def check_writable(
     protocol: Protocol,
-    properties: dict[str, str],
+    properties: Mapping[str, str],
     schema: StructType,
     *,
     evaluated: bool = False,

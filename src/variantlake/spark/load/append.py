@@ -140,6 +140,8 @@ def append(
             target = target.with_columns(columns_of(frame.schema, json_columns))
             said = {**target.parameters, "canMergeSchema": True}
             target = replace(target, parameters=said)
+    else:
+        frame, json_columns = evaluated(frame, target, json_columns)
     target = target.with_contract(chosen.contract)
     check_columns(frame.columns, target.schema.fields, json_columns, target.store.uri)
     check_texts(frame.schema, target, json_columns)

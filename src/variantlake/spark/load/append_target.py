@@ -93,7 +93,7 @@ def target_of(
             raise
         schema = columns_of(given, json_columns)
         names = in_schema(new.partition_by, schema)
-        return TableWrite.open(location, schema, new.properties_of(schema), names)
+        return TableWrite.open(location, schema, new.properties_of(schema), names, evaluated=True)
     target = TableWrite.of(snapshot, evaluated=True, numbered=numbered)
     requested = () if new is None else in_schema(new.partition_by, snapshot.schema)
     if requested and requested != snapshot.partition_columns:

@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -30,6 +31,7 @@ from variantlake.spark.session.jvm import is_connect
 from variantlake.spark.session.refusals import quiet, sentence
 from variantlake.spark.session.schemas import nullable_type
 from variantlake.sql.tokens import tokenize
+from variantlake.storage.store import Store
 
 REFUSED = "variantlake refuses the row: "
 """The start of the message of a job's error about a row; see `refusals`."""
@@ -117,16 +119,32 @@ def _number(frame: DataFrame, column: IdentityColumn, is_new: Column, count: int
     return value
 
 
-def has_expressions(snapshot: Snapshot) -> bool:
+class Expressed(Protocol):
+    """A table whose SQL expressions are evaluated: a Snapshot, or a TableWrite."""
+
+    @property
+    def store(self) -> Store:
+        """Where the table is."""
+
+    @property
+    def schema(self) -> StructType:
+        """Its columns."""
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """Its properties."""
+
+
+def has_expressions(table: Expressed) -> bool:
     """Whether rows for the table must go through `evaluated`."""
-    generated = any(field.generation for field in snapshot.schema.fields)
-    defaults = any(field.default for field in snapshot.schema.fields)
-    return generated or defaults or any(_rules(snapshot))
+    generated = any(field.generation for field in table.schema.fields)
+    defaults = any(field.default for field in table.schema.fields)
+    return generated or defaults or any(_rules(table))
 
 
 def evaluated(
     frame: DataFrame,
-    snapshot: Snapshot,
+    table: Expressed,
     json_columns: Collection[str] = (),
     *,
     only: str | None = None,
@@ -135,7 +153,7 @@ def evaluated(
 
     Args:
         frame: Columns by name, any of the table's.
-        snapshot: The table.
+        table: The table, or the one to make.
         json_columns: VARIANT columns that the frame has as JSON text.
         only: A condition in SQL; rules apply only to rows for which it is true. None for all rows.
 
@@ -147,24 +165,24 @@ def evaluated(
     Raises:
         MalformedLog: An invariant does not follow the protocol.
     """
-    if not has_expressions(snapshot):
+    if not has_expressions(table):
         return frame, frozenset(json_columns)
     sf = functions_of(frame.sparkSession)
     for name in json_columns:
         # Rules expect Variants.
         frame = frame.withColumn(name, sf.parse_json(sf.col(quote_identifier(name)).cast("string")))
-    types = st.StructType.fromJson(json.loads(snapshot.schema.to_json()))
-    for field in snapshot.schema.fields:
+    types = st.StructType.fromJson(json.loads(table.schema.to_json()))
+    for field in table.schema.fields:
         if field.default is not None and field.name not in frame.columns:
             value = sf.expr(field.default).cast(types[field.name].dataType)
             frame = frame.withColumn(field.name, value)
     given = list(frame.columns)
-    for field in snapshot.schema.fields:
+    for field in table.schema.fields:
         if field.name not in given and not field.generation:
             null = sf.lit(None).cast(types[field.name].dataType)
             frame = frame.withColumn(field.name, null)
-    rules = list(_rules(snapshot))
-    for field in snapshot.schema.fields:
+    rules = list(_rules(table))
+    for field in table.schema.fields:
         if field.generation and field.name not in given:
             value = sf.expr(field.generation).cast(types[field.name].dataType)
             frame = frame.withColumn(field.name, value)
@@ -308,10 +326,10 @@ def _raised_in_a_task(text: str, hint: str) -> VariantLakeError | None:
     return None
 
 
-def _rules(snapshot: Snapshot) -> Iterator[RowConstraint]:
-    for name, expression in constraints(snapshot.properties).items():
+def _rules(table: Expressed) -> Iterator[RowConstraint]:
+    for name, expression in constraints(table.properties).items():
         yield RowConstraint(f"the CHECK constraint {name!r}", expression)
-    for field in snapshot.schema.walk():
+    for field in table.schema.walk():
         text = field.metadata.get("delta.invariants")
         if text is None:
             continue
@@ -323,7 +341,7 @@ def _rules(snapshot: Snapshot) -> Iterator[RowConstraint]:
         except (ValueError, KeyError, TypeError) as error:
             raise MalformedLog(
                 f"the invariant of column {field.name!r} is not understood: {text!r}",
-                file=snapshot.store.uri,
+                file=table.store.uri,
             ) from error
 
 

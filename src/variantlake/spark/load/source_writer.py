@@ -131,9 +131,7 @@ class SourceWriter:
         Raises UnsupportedFeature for a table with SQL expressions, otherwise as `append`.
         """
         target = target_of(schema, options.location, options.json_columns, options.new)
-        if target.snapshot is None:
-            return target
-        if has_expressions(target.snapshot):
+        if has_expressions(target):
             raise UnsupportedFeature(
                 "the table has constraints, defaults or generated columns, which the sink cannot "
                 "evaluate",
