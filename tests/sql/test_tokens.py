@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from variantlake.sql.splice import splice
 from variantlake.sql.token_paths import Owner, typed_paths
-from variantlake.sql.token_tables import qualifier_splices, sure_names, table_names
+from variantlake.sql.token_tables import qualifier_splices, sure_names, table_names, tags_in
 from variantlake.sql.tokens import (
     ParsedText,
     inner_query,
@@ -281,3 +281,25 @@ def test_a_quote_is_doubled_in_a_text(text: str, expected: str | None) -> None:
         tokens = tokenize(f"SELECT {text}, 1")
         assert (tokens[1].start, tokens[1].end) == (7, 6 + len(text))
         assert [token.text for token in tokens[2:]] == [",", "1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT 1 FROM a.b VERSION AS OF 'x-1' c, d", [("a.b", "x-1")]),
+        ("SELECT 1 FROM delta.`/x y` FOR SYSTEM_VERSION AS OF 'x'", [("delta.`/x y`", "x")]),
+        ("RESTORE TABLE t TO VERSION AS OF 'x'", [("t", "x")]),
+        ("RESTORE `a b` VERSION AS OF 'x'", [("`a b`", "x")]),
+        ("CREATE TABLE n SHALLOW CLONE t VERSION AS OF 'x'", [("t", "x")]),
+        ("SELECT 1 FROM t VERSION AS OF 1, u FOR VERSION AS OF 'y'", [("u", "y")]),
+        ("SELECT 1 FROM t VERSION AS OF '1'", []),
+        ("SELECT version AS of, 'x' FROM t", []),
+        ("VERSION AS OF 'x'", []),
+        ("SELECT 1 FROM f(t) VERSION AS OF 'x'", []),
+        ("SELECT 1 FROM t TIMESTAMP AS OF '2024-01-01'", []),
+    ],
+)
+def test_tags_after_tables(text: str, expected: list[tuple[str, str]]) -> None:
+    found = list(tags_in(ParsedText.of(text)))
+    assert [(table, tag) for table, tag, _ in found] == expected
+    assert all(text[start:stop] == f"'{tag}'" for _, tag, (start, stop) in found)

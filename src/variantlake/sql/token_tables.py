@@ -10,7 +10,16 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from variantlake.quoting import Parts
 from variantlake.sql.splice import Splice
-from variantlake.sql.tokens import NAMES, ParsedText, clause_of, is_word, kind_at, name_at
+from variantlake.sql.tokens import (
+    NAMES,
+    TEXTS,
+    ParsedText,
+    Span,
+    clause_of,
+    is_word,
+    kind_at,
+    name_at,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +233,22 @@ def _time_travel(parsed: ParsedText, last: int) -> tuple[int | None, str | None,
 
 
 _VERSION = re.compile("[0-9]{1,18}")
+
+
+def tags_in(parsed: ParsedText) -> Iterator[tuple[str, str, Span]]:
+    """Yield the table before each `VERSION AS OF 'tag'` as written, the tag, and its place."""
+    tokens = parsed.tokens
+    for at, token in enumerate(tokens):
+        words = [each.text.upper() for each in tokens[max(0, at - 4) : at]]
+        is_version = words[-3:] in (["VERSION", "AS", "OF"], ["SYSTEM_VERSION", "AS", "OF"])
+        if not is_version or token.token_type not in TEXTS or _VERSION.fullmatch(token.text):
+            continue
+        first = last = at - 4 - (words[0] in ("FOR", "TO"))
+        while kind_at(tokens, first - 1) is TokenType.DOT:
+            first -= 2
+        if is_word(tokens, first) and name_at(tokens, first)[1] == last:
+            table = parsed.text[tokens[first].start : tokens[last].end + 1]
+            yield table, token.text, (token.start, token.end + 1)
 
 
 def _expression_end(tokens: Sequence[Token], at: int) -> int:

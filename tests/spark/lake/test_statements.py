@@ -21,6 +21,7 @@ from variantlake.errors import (
     InvalidQuery,
     InvalidSchema,
     InvalidValue,
+    MissingSource,
     UnsupportedFeature,
     VariantLakeError,
 )
@@ -569,3 +570,28 @@ def test_an_identity_column_goes_on_behind_its_rows(
     assert marks[1][-1] > 50
     with pytest.raises(InvalidSchema, match="no identity column"):
         lake.alter(tmp_path / "ours", "ALTER COLUMN x SYNC IDENTITY")
+
+
+def test_a_tag_stands_for_the_number_of_its_version(spark: SparkSession, tmp_path: Path) -> None:
+    lake = connect(spark)
+    table = vl.Table.create(tmp_path / "t", "id INT")
+    table.append([{"id": 1}])
+    table.tag("one")
+    table.append([{"id": 2}])
+    lake.register("own.tagged", table.uri)
+    for name in ("own.tagged", f"delta.`{table.uri}`", "given"):
+        text = f"SELECT id FROM {name} VERSION AS OF 'one' x WHERE x.id > 0"
+        tables = {"given": table.uri} if name == "given" else None
+        assert lake.sql(text, tables=tables).collect() == [(1,)]
+        assert lake.explain(text, tables=tables).tables[0].version == 1
+    for frame in (lake.table("own.tagged", "one"), lake.read("own.tagged", "one")):
+        assert frame.collect() == [(1,)]
+    copy = tmp_path / "copy"
+    lake.sql(f"CREATE TABLE delta.`{copy}` SHALLOW CLONE own.tagged VERSION AS OF 'one'")
+    assert vl.Table.open(copy).scan().to_pylist() == [{"id": 1}]
+    with pytest.raises(MissingSource, match="no version of the table has the name 'two'"):
+        lake.sql("SELECT id FROM own.tagged VERSION AS OF 'two'")
+    with pytest.raises(InvalidValue, match="cannot be the name of a version"):
+        lake.table("own.tagged", "1")
+    lake.sql("RESTORE TABLE own.tagged TO VERSION AS OF 'one'")
+    assert table.refresh().scan().to_pylist() == [{"id": 1}]

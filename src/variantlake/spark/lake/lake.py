@@ -157,7 +157,7 @@ class Lake(Shown):
             What `delete`, `update`, `merge` and `alter` raise.
         """
         check_text(query)
-        return self._statements.sql(query, args, tables)
+        return self._statements.sql(self._statements.with_numbers(query, tables), args, tables)
 
     def explain(
         self,
@@ -176,6 +176,7 @@ class Lake(Shown):
         """
         if not isinstance(query, str):
             return explain_frame(self._session.spark, query)
+        query = self._statements.with_numbers(query, tables)
         return explain_text(self._session, query, args, tables)
 
     def open(
@@ -197,7 +198,7 @@ class Lake(Shown):
         return Table.open(location, version, timestamp=timestamp, storage_options=storage_options)
 
     def read(
-        self, table: Location, version: int | None = None, *, timestamp: Time | None = None
+        self, table: Location, version: int | str | None = None, *, timestamp: Time | None = None
     ) -> DataFrame:
         """Return the whole table as a DataFrame, with its VARIANT columns unchanged.
 
@@ -207,22 +208,24 @@ class Lake(Shown):
         Args:
             table: Its name, path or URL. A name is registered, or one that a query could use,
                 including ``delta.`path` ``.
-            version: An older version of it; `path@v3` names one, too.
+            version: An older version of it, or its tag; `path@v3` names one, too.
             timestamp: The version at this time instead; in UTC unless it has a zone.
 
         Raises as `sql` for a table that cannot be read, NotADeltaTable for an unknown name,
-        InvalidValue for a version that is not a whole number, or for both a version and a time.
+        MissingSource for an unknown tag, InvalidValue for a version that is neither a whole number
+        nor a tag, or for both a version and a time.
         """
         check_table_version(version, timestamp)
         place = self._session.place(table)
         if place.location is None or VERSION_IN_PATH.fullmatch(place.location):
             return self.table(table, version, timestamp=timestamp)
         before = None if timestamp is None else milliseconds("timestamp", timestamp)
-        found = self._session.tables.open(place.location, version, before=before)
+        number = self._session.number_of(place.location, version)
+        found = self._session.tables.open(place.location, number, before=before)
         return self._session.frame(found, place.source)
 
     def table(
-        self, table: Location, version: int | None = None, *, timestamp: Time | None = None
+        self, table: Location, version: int | str | None = None, *, timestamp: Time | None = None
     ) -> DataFrame:
         """Return a table as a DataFrame, and plan queries over it as `sql` does.
 
@@ -233,7 +236,7 @@ class Lake(Shown):
 
         Args:
             table: Its name, path or URL, as for `read`.
-            version: An older version of it.
+            version: An older version of it, or its tag.
             timestamp: The version at this time instead; in UTC unless it has a zone.
 
         Raises as `read`.
@@ -244,11 +247,13 @@ class Lake(Shown):
         if timestamp is not None:
             moment = quote_string(moment_of("timestamp", timestamp).isoformat(" "))
         if place.location is None or VERSION_IN_PATH.fullmatch(place.location):
-            at = "" if version is None else f" VERSION AS OF {version}"
+            said = quote_string(version) if isinstance(version, str) else version
+            at = "" if version is None else f" VERSION AS OF {said}"
             at += "" if moment is None else f" TIMESTAMP AS OF {moment}"
             return self.sql(f"SELECT * FROM {place.source}{at}")  # noqa: S608 - quoted
         runner = self._session.runner
-        found = runner.opened(place.location, version, moment, None)
+        number = self._session.number_of(place.location, version)
+        found = runner.opened(place.location, number, moment, None)
         if isinstance(runner, ConnectQueries):
             return runner.read(found)
         return runner.frame(runner.relation(found, place.source))

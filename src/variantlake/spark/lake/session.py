@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame, SparkSession
 
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.named_versions import find_version
 from variantlake.errors import (
     InvalidQuery,
 )
@@ -80,6 +81,15 @@ class LakeSession:
     def written_to(self, table: Location) -> str:
         """Return the location of a table to write to. Raises as `writable`."""
         return writable(self.place(table), table)
+
+    def number_of(self, location: str, version: int | str | None) -> int | None:
+        """Return a version's number, which may be given by its tag.
+
+        Raises MissingSource for an unknown tag, InvalidValue for what cannot be one.
+        """
+        if not isinstance(version, str):
+            return version
+        return find_version(self.tables.open(location).snapshot.domains, version, location)
 
     def snapshot(self, table: Location) -> Snapshot:
         """Return the newest version of a table that could be written to."""

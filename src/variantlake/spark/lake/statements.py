@@ -63,8 +63,8 @@ from variantlake.sql.inserts import InsertText, parse_insert
 from variantlake.sql.splice import Splice, splice
 from variantlake.sql.statements import not_run_by_lake
 from variantlake.sql.table_functions import TableChanges, table_changes_in
-from variantlake.sql.token_tables import short_qualifiers
-from variantlake.sql.tokens import tokenize
+from variantlake.sql.token_tables import short_qualifiers, tags_in
+from variantlake.sql.tokens import ParsedText, tokenize
 from variantlake.sql.upkeep import (
     CloneTable,
     ConvertToDelta,
@@ -177,6 +177,21 @@ class LakeStatements:
         kind = type(parsed).__name__.removesuffix("Text").upper()
         rows: DataFrame = result_rows(self._session.spark, kind, done)
         return rows
+
+    def with_numbers(self, query: str, tables: Mapping[str, Location] | None) -> str:
+        """Return a text with the numbers of the versions that it names by their tags.
+
+        Raises MissingSource for a name that no version of the table has.
+        """
+        if "version" not in query.lower():
+            return query
+        found = []
+        for table, tag, span in tags_in(ParsedText.of(query)):
+            location = self._location_of(table, tables)
+            if location is not None:
+                number = str(self._session.number_of(location, tag))
+                found.append(Splice(*span, number))
+        return splice(query, found)
 
     def _not_ours(self, parsed: ChangeText, query: str) -> DataFrame:
         """Raise the error for a change of a target that we cannot find, without Delta Spark."""

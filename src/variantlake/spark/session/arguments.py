@@ -61,12 +61,12 @@ def check_expressions(given: Iterable[object], what: str, spark: object) -> None
 
 
 def check_table_version(version: object, timestamp: object) -> None:
-    """Raise InvalidValue unless `version` is None or a number, and for both arguments at once."""
-    number = isinstance(version, int) and not isinstance(version, bool)
-    if version is not None and (timestamp is not None or not number):
+    """Raise InvalidValue unless one is None, and `version` is a number or a text if it is given."""
+    named = isinstance(version, int | str) and not isinstance(version, bool)
+    if version is not None and (timestamp is not None or not named):
         raise InvalidValue(
             f"version is {version!r} and timestamp {timestamp!r}",
-            hint="give a whole number as version, or a time as timestamp, not both",
+            hint="give a whole number or a tag as version, or a time as timestamp, not both",
             cli_hint="",
         )
 
