@@ -58,7 +58,7 @@ def check_without_pyspark(table: str, source: str, file: str) -> None:
         assert "pyspark" in said, said
         assert wanted in said, said
     for command in (
-        ["query", table, "SELECT event:a::int + 1 FROM t"],
+        ["query", table, "SELECT exp(event:a::double) AS x FROM t"],
         ["query", table, "SELECT event FROM t", "--engine", "spark"],
         ["ingest", source, table, "--engine", "spark"],
         ["convert", file, f"{table}-2", "--engine", "spark"],

@@ -362,9 +362,15 @@ def test_properties_are_set_and_taken_away(table: vl.Table) -> None:
     assert table.refresh().properties["a"] == "b"
     table.unset_properties("a", "missing")
     assert "a" not in table.refresh().properties
+    table.unset_properties("delta.columnMapping.mode")  # which the table does not have
+    mapped = vl.Table.create(
+        Path(table.uri).with_name("mapped"),
+        "n INT",
+        properties={"delta.columnMapping.mode": "name"},
+    )
     for name in ("delta.columnMapping.mode", "delta.columnMapping.maxColumnId"):
         with pytest.raises(InvalidValue, match="cannot be removed"):
-            table.unset_properties(name)
+            mapped.unset_properties(name)
     for properties, error in [
         ({"delta.checkpointInterval": "soon"}, InvalidValue),
         ({"delta.constraints.positive": "n > 0"}, UnsupportedFeature),
