@@ -14,6 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from variantlake.errors import InvalidQuery
+
 _FEW = 1 << 10
 """The most values that this module converts. PyArrow is faster for more, in spite of the import."""
 
@@ -183,3 +185,12 @@ def _flags(bits: pa.Buffer | None, first: int, count: int) -> npt.NDArray[np.boo
     words = np.frombuffer(data, np.uint8)[first // 8 : (first + count + 7) // 8]
     start = first % 8
     return np.unpackbits(words, bitorder="little")[start : start + count].view(np.bool_)
+
+
+def distinct_names(schema: pa.Schema) -> list[str]:
+    """The names of the columns. Raises InvalidQuery if two are equal: an object has each once."""
+    if len(set(schema.names)) < len(schema.names):
+        raise InvalidQuery(
+            f"two columns have one name: {schema.names}", hint="give them names of their own, by AS"
+        )
+    return schema.names

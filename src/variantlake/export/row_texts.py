@@ -14,9 +14,10 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.compute
 
+from variantlake.arrays import distinct_names
 from variantlake.encoding.java_numbers import double_text, float_text
 from variantlake.encoding.json_text import to_json as value_to_json
-from variantlake.errors import InvalidQuery, MalformedFile, VariantLakeError
+from variantlake.errors import MalformedFile, VariantLakeError
 from variantlake.export.time_texts import is_time, time_texts, with_time_texts
 from variantlake.parquet.read.json_column import to_json as variants_to_json
 from variantlake.shown import json_default
@@ -71,15 +72,6 @@ def json_texts(name: str, column: Any) -> Texts:
         elif pa.types.is_string(kind) or is_time(kind):
             found = quoted(found)
     return found.fill_null("null")
-
-
-def distinct_names(schema: pa.Schema) -> list[str]:
-    """The names of the columns. Raises InvalidQuery if two are equal: an object has each once."""
-    if len(set(schema.names)) < len(schema.names):
-        raise InvalidQuery(
-            f"two columns have one name: {schema.names}", hint="give them names of their own, by AS"
-        )
-    return schema.names
 
 
 def json_lines(batch: pa.RecordBatch) -> Texts:

@@ -15,7 +15,7 @@ from decimal import Decimal
 from functools import cached_property, lru_cache
 from typing import Any
 
-from variantlake.export.row_texts import distinct_names
+from variantlake.arrays import distinct_names
 from variantlake.expressions.tree import (
     And,
     Compare,

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
+from variantlake.arrays import distinct_names
 from variantlake.encoding.variant import Variant
 from variantlake.errors import (
     InvalidValue,
@@ -25,7 +26,6 @@ from variantlake.errors import (
     check_option_names,
     in_memory,
 )
-from variantlake.export.row_texts import distinct_names
 from variantlake.familiar_names import says_its_keywords
 from variantlake.shown import Shown, counted, html_table, shortened
 from variantlake.shredding.arrays import AnyField, map_leaves, map_types
